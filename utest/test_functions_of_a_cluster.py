@@ -42,11 +42,11 @@ def runtime(
     driver: str = "vfio-pci",
     program: bool = True,
     kubelet: bytes = b"",
-    alone: tuple[int, ...] | None = None,
+    placed: str = "",
     **settings: Any,
 ) -> KubernetesPods:
-    """A runtime whose containers tell these devices and CPUs. `kubelet` is what the kubelet tells of a pod."""
-    pods = Pods(PodPlacement(alone, (), (), None, devices))
+    """A runtime whose containers tell these devices, and print `placed`. `kubelet` is what the kubelet tells."""
+    pods = Pods(replace(PodPlacement.of(placed), devices=devices))
     told = b64encode(answer(kubelet)).decode()
     answers = {f"sh -c {pod_resources._ASK}": told, "sh -c": "4711\n", "readlink": f"../{driver}\n"}
     host = ScriptedHost(answers=answers, patient=True)
@@ -85,10 +85,12 @@ def test_a_container_that_tells_other_devices_is_not_believed(told: str) -> None
         runtime({"INTEL_COM_LEFT_PORT": told}).give_functions({"pod1": [LEFT]}, undo)
 
 
+@pytest.mark.parametrize("placed", ["group 3,5\nthread 3,5\n", "thread 3,5\nthread 3,5\n"])
 @pytest.mark.parametrize("cpus", [(1, 2), (3, 5)])
-def test_a_kubelet_that_tells_other_cpus_than_the_container_is_named(cpus: tuple[int, ...]) -> None:
+def test_a_kubelet_that_tells_other_cpus_than_the_container_is_named(cpus: tuple[int, ...], placed: str) -> None:
+    """Also where the container cannot see its control group."""
     told = pod("pod1", "podperf-1", cpus, {})
-    pods = runtime({}, kubelet=told, alone=(3, 5), isolation="exclusive", cpus=2)
+    pods = runtime({}, kubelet=told, placed=placed, isolation="exclusive", cpus=2)
     with ExitStack() as undo:
         if cpus != (3, 5):
             said = r"pod1 on node7 has 3,5, as its container tells, and 1-2, as the kubelet tells"

@@ -57,6 +57,8 @@ def test_a_pod_is_placed_as_asked_if_all_its_threads_have_these_cpus(cpus: tuple
             "thread 0-1\n",
             "it asked for 1 CPU alone, and a thread of its program has the CPUs 0-1",
         ),
+        ("thread 3\nthread 3\n", None),
+        ("thread 2\nthread 3\n", "it asked for 1 CPU alone, and a thread of its program has the CPUs 2"),
     ],
 )
 def test_another_placement_names_what_was_asked_and_what_it_is(said: str, differs: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,10 @@ def _variable(resource: str) -> str:
     return re.sub(r"\W", "_", resource).upper()
 
 
+def _cpus(group: tuple[int, ...] | None, threads: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return group if group is not None else tuple(sorted({cpu for each in threads for cpu in each}))
+
+
 @dataclass(frozen=True)
 class PodPlacement:
     """The CPUs of a pod, and how often it waited because it had used up its CPU time.
@@ -56,7 +60,7 @@ class PodPlacement:
         values = {kind: [each[1:] for each in words if each[0] == kind] for kind in ("group", "thread", "node")}
         groups, threads = ([parse_cpu_list(" ".join(each)) for each in values[kind]] for kind in ("group", "thread"))
         group = groups[0] if groups else None
-        cpus = set(group if group is not None else (cpu for each in threads for cpu in each))
+        cpus = set(_cpus(group, threads))
         nodes = [int(number) for number, *each in values["node"] if cpus & set(parse_cpu_list(" ".join(each)))]
         waits = [int(each[1]) for each in words if each[0] == "throttled"]
         # The plug-in of SR-IOV says more about the devices of X in X_INFO.
@@ -64,6 +68,11 @@ class PodPlacement:
             each[1]: " ".join(each[2:]) for each in words if each[0] == "device" and not each[1].endswith("_INFO")
         }
         return cls(group, tuple(threads), tuple(sorted(nodes)), waits[0] if waits else None, devices)
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """The CPUs of the control group, or those of all threads if the container cannot see its group."""
+        return _cpus(self.group, self.threads)
 
     def of_resource(self, resource: str) -> list[str]:
         """The devices of a resource of the cluster, such as intel.com/vf. Empty: the container tells of none."""
@@ -78,7 +87,7 @@ class PodPlacement:
         if self.group is not None and len(self.group) != cpus:
             return f"{asked}, and its control group has the CPUs {format_cpu_list(self.group)}"
         for each in self.threads:
-            if len(each) != cpus or (self.group is not None and each != self.group):
+            if len(each) != cpus or each != self.cpus:
                 return f"{asked}, and a thread of its program has the CPUs {format_cpu_list(each)}"
         return None
 

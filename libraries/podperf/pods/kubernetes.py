@@ -171,8 +171,8 @@ class KubernetesPods(PodRuntime):
         placement, told = self._run(self._machine).placement(started.name), self._told(started)
         if cpus := self._settings.wishes.cpus:
             placement.demand(cpus, f"{started.name} on {started.node}")
-            pod.own_cpus = placement.group or ()
-            if told is not None and told.cpus != placement.group:
+            pod.own_cpus = placement.cpus
+            if told is not None and told.cpus != pod.own_cpus:
                 raise _disagree(started, format_cpu_list(told.cpus), format_cpu_list(pod.own_cpus))
         pod.functions = _functions(wanted, placement, started.name)
         theirs = set(pod.functions if told is None else told.of_resources(each.resource for each in wanted))
