@@ -10,7 +10,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -43,6 +42,7 @@ from podperf.cluster.parts import KUBE_ROUTER, KUBERNETES, MULTUS, ClusterProgra
 from podperf.cluster.relay import listen, relay
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
+from podperf.kubernetes.run_namespace import until
 
 
 @pytest.fixture
@@ -327,20 +327,15 @@ import resource, sys, time
 sys.path.insert(0, {str(Path(layout.__file__).parents[2])!r})
 from podperf.cluster import relay
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-class Clock:
-    @staticmethod
-    def sleep(seconds):
-        print("no file is free", flush=True)
-        time.sleep(seconds)
-relay.time = Clock
+def tell_and_sleep(seconds, sleep=time.sleep):
+    print("no file is free", flush=True)
+    sleep(seconds)
+time.sleep = tell_and_sleep
 listening = relay.listen()
 print(listening.getsockname()[1], flush=True)
 relay.relay(listening, *{server.getsockname()!r})
 """
-    with (
-        server,
-        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as child,
-    ):
+    with server, subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as child:
         try:
             assert child.stdout is not None
             where = ("127.0.0.1", int(child.stdout.readline()))
@@ -349,9 +344,7 @@ relay.relay(listening, *{server.getsockname()!r})
                     held.enter_context(socket.create_connection(where, timeout=5))
                 assert child.stdout.readline() == "no file is free\n"
             threading.Thread(target=_answer_each, args=(server,), daemon=True).start()
-            deadline = time.monotonic() + 20
-            while (answer := _asked(where)) != b"here":
-                assert not answer and time.monotonic() < deadline, "files are free again, and nothing is led"
+            assert until(lambda: _asked(where) == b"here", 20), "files are free again, and nothing is led"
         finally:
             child.kill()
 
@@ -365,7 +358,7 @@ def _answer_each(server: socket.socket) -> None:
 
 
 def _asked(where: tuple[str, int]) -> bytes:
-    """What comes through the relay: nothing while it has no file for the way to the server."""
+    """The bytes that the relay leads back. It leads none while it has no file for the way to the server."""
     with socket.create_connection(where, timeout=5) as near:
         return near.recv(4)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,11 +14,13 @@ import pytest
 from podperf.errors import PodperfError
 from podperf.hosts.base import Process
 from podperf.hosts.local import LocalHost
+from podperf.kubernetes.run_namespace import until
 from podperf.pods import container_program
 from podperf.pods.container_program import make_pipes, start_program, waiting, within
 
 HOST = LocalHost()
 Start = Callable[..., Process]
+PATIENCE = 10.0  # seconds
 
 
 @pytest.fixture
@@ -38,13 +39,6 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     container.wait()
 
 
-def until(true: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return true()
-
-
 @pytest.mark.parametrize("word", ["plain", "two words", 'it\'s "quoted"', "$HOME;`id`", r"a\nb\\c"])
 def test_a_program_has_its_words_its_input_and_its_output(start: Start, word: str) -> None:
     program = start("sh", "-c", 'printf "%s\\n" "$0"; echo wrong >&2; exec cat', word)
@@ -52,7 +46,7 @@ def test_a_program_has_its_words_its_input_and_its_output(start: Start, word: st
     for line in ("one", "two"):
         program.send(line)
         assert program.receive(10) == line
-    assert until(lambda: program.errors() == "wrong\n")
+    assert until(lambda: program.errors() == "wrong\n", PATIENCE)
     assert program.alive()
 
 
@@ -68,7 +62,7 @@ def test_the_end_of_a_program_is_awaited(start: Start, script: str) -> None:
     program.stop(timeout=0.3)
     assert not program.alive()
     state = Path(f"/proc/{program.pid}/stat")  # its output is closed a moment before its end
-    assert until(lambda: state.read_text().split()[2] == "Z"), "its parent, this test, has not looked yet"
+    assert until(lambda: state.read_text().split()[2] == "Z", PATIENCE), "its parent, this test, has not looked yet"
     program.stop()
 
 
@@ -76,7 +70,7 @@ def test_a_program_that_is_killed_has_the_reason_of_the_cluster(start: Start) ->
     program = start("sh", "-c", "echo up; exec cat", why="OOMKilled")
     program.receive(10)
     os.kill(program.pid, signal.SIGKILL)
-    assert until(lambda: not program.alive())
+    assert until(lambda: not program.alive(), PATIENCE)
     assert "error, as the cluster says: OOMKilled" in program.errors()
     with pytest.raises(PodperfError, match=r"exec cat` in container pod1 has ended: (?s:.)*OOMKilled"):
         program.receive(10)
@@ -87,7 +81,7 @@ def test_the_input_of_a_program_ends_with_the_process_that_passes_it_on(start: S
     program.receive(10)
     assert isinstance(program, container_program.ProgramOfContainer)
     os.killpg(program._relay.pid, signal.SIGKILL)
-    assert until((tmp_path / "log").exists)
+    assert until((tmp_path / "log").exists, PATIENCE)
 
 
 def test_another_process_with_the_number_of_a_container_is_not_killed(start: Start) -> None:

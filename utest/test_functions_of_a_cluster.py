@@ -88,7 +88,7 @@ def test_a_container_that_tells_other_devices_is_not_believed(told: str) -> None
 @pytest.mark.parametrize("placed", ["group 3,5\nthread 3,5\n", "thread 3,5\nthread 3,5\n"])
 @pytest.mark.parametrize("cpus", [(1, 2), (3, 5)])
 def test_a_kubelet_that_tells_other_cpus_than_the_container_is_named(cpus: tuple[int, ...], placed: str) -> None:
-    """Also where the container cannot see its control group."""
+    """A container may not see its control group. The CPUs of its threads are compared then."""
     told = pod("pod1", "podperf-1", cpus, {})
     pods = runtime({}, kubelet=told, placed=placed, isolation="exclusive", cpus=2)
     with ExitStack() as undo:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from podperf.cpu_lists import format_cpu_list, parse_cpu_list
@@ -35,10 +35,6 @@ def _variable(resource: str) -> str:
     return re.sub(r"\W", "_", resource).upper()
 
 
-def _cpus(group: tuple[int, ...] | None, threads: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    return group if group is not None else tuple(sorted({cpu for each in threads for cpu in each}))
-
-
 @dataclass(frozen=True)
 class PodPlacement:
     """The CPUs of a pod, and how often it waited because it had used up its CPU time.
@@ -60,19 +56,20 @@ class PodPlacement:
         values = {kind: [each[1:] for each in words if each[0] == kind] for kind in ("group", "thread", "node")}
         groups, threads = ([parse_cpu_list(" ".join(each)) for each in values[kind]] for kind in ("group", "thread"))
         group = groups[0] if groups else None
-        cpus = set(_cpus(group, threads))
-        nodes = [int(number) for number, *each in values["node"] if cpus & set(parse_cpu_list(" ".join(each)))]
         waits = [int(each[1]) for each in words if each[0] == "throttled"]
         # The plug-in of SR-IOV says more about the devices of X in X_INFO.
         devices = {
             each[1]: " ".join(each[2:]) for each in words if each[0] == "device" and not each[1].endswith("_INFO")
         }
-        return cls(group, tuple(threads), tuple(sorted(nodes)), waits[0] if waits else None, devices)
+        found = cls(group, tuple(threads), (), waits[0] if waits else None, devices)
+        cpus = set(found.cpus)
+        nodes = [int(number) for number, *each in values["node"] if cpus & set(parse_cpu_list(" ".join(each)))]
+        return replace(found, nodes=tuple(sorted(nodes)))
 
     @property
     def cpus(self) -> tuple[int, ...]:
         """The CPUs of the control group, or those of all threads if the container cannot see its group."""
-        return _cpus(self.group, self.threads)
+        return self.group if self.group is not None else tuple(sorted({cpu for each in self.threads for cpu in each}))
 
     def of_resource(self, resource: str) -> list[str]:
         """The devices of a resource of the cluster, such as intel.com/vf. Empty: the container tells of none."""

@@ -28,7 +28,7 @@ class ToldByKubelet:
     devices: Mapping[str, frozenset[str]]
 
     def of_resources(self, resources: Iterable[str]) -> frozenset[str]:
-        """All its devices of these resources."""
+        """The devices that the pod has of any of these resources."""
         return frozenset[str]().union(*(self.devices.get(each, ()) for each in resources))
 
     def describe(self) -> Mapping[str, Any]:
