@@ -87,6 +87,11 @@ def test_a_command_that_overruns_is_killed(host: Host) -> None:
 
 def test_a_command_that_a_signal_breaks_off_is_killed(host: Host) -> None:
     """On Ctrl-C, Robot Framework raises its own exception. A command that still ran would disturb the teardown."""
+    assert gone(broken_off(host))
+
+
+def broken_off(host: Host) -> int:
+    """The process number of a command that a signal has broken off."""
 
     class StoppedError(Exception):
         pass
@@ -105,8 +110,9 @@ def test_a_command_that_a_signal_breaks_off_is_killed(host: Host) -> None:
     finally:
         breaking_off.join()
         signal.signal(signal.SIGALRM, before)
-    assert gone(int(number.read_text()))
+    process = int(number.read_text())
     number.unlink()
+    return process
 
 
 def _alarm_once_there(file: Path) -> None:

@@ -27,7 +27,7 @@ from podperf.hosts.base import CommandFailed
 from podperf.hosts.linux import add_veth, configure, ip, ip_json
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
-from podperf.hosts.ssh_command import ConnectionLost
+from podperf.hosts.ssh_command import ConnectionLost, SshCommand
 from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login, Timeouts
 from podperf.model import Chain
 from podperf.preflight.checks import check
@@ -37,7 +37,7 @@ from podperf.testbed.run_lock import CHECK, FILE, RunLock
 from podperf.topology import load_topology
 from robot_run import ROOT, Robot, mrr_suite, podperf
 from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine, has_penalties, ssh_machine
-from test_hosts import gone
+from test_hosts import broken_off, gone
 
 pytestmark = pytest.mark.distribution
 QUICK = Timeouts(step=1.0, lost=1.5, keepalive=0.3)  # for tests that wait for a timeout
@@ -270,6 +270,19 @@ def test_what_was_started_ends_with_the_program_that_started_it(there: SshMachin
     run.send_signal(signal.SIGKILL)
     run.wait()
     assert all(gone(each) for each in started)
+
+
+def test_a_command_that_is_broken_off_before_its_number_is_here_is_killed(
+    host: SshHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = SshCommand._add_errors
+
+    def add_late(command: SshCommand, chunk: bytes) -> None:
+        time.sleep(0.5)
+        add(command, chunk)
+
+    monkeypatch.setattr(SshCommand, "_add_errors", add_late)
+    assert gone(broken_off(host))
 
 
 def test_closing_ends_what_runs(host: SshHost) -> None:

@@ -40,8 +40,9 @@ class SshHost(Commands):
         self._refused: tuple[float, str] | None = None  # when the last login failed, and why
 
     def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
-        started = SshCommand(self.name, command, self._channel(), stdin=stdin or "")
+        started = SshCommand(self.name, command, self._channel())
         try:
+            started.start(stdin or "")
             started.wait(timeout)
         except TimeoutError:
             self._kill(started)
@@ -69,7 +70,13 @@ class SshHost(Commands):
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
         pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []
         started = SshCommand(self.name, [*pinned, *command], self._channel(), lines=True)
-        pid = started.await_start(self.login.timeouts.step)
+        try:
+            started.start()
+            pid = started.await_start(self.login.timeouts.step)
+        except BaseException:
+            self._kill(started)
+            started.channel.close()
+            raise
         if started.server is not None:
             self.servers.add(started.server)
         return SshProcess(self, command[0], started, pid)
@@ -118,9 +125,9 @@ class SshHost(Commands):
 
     def _kill(self, started: SshCommand) -> None:
         """Kill a command and the processes that it started, if the machine can still be reached."""
-        if started.pid is not None and started.connected:
+        if started.connected and (number := started.number(self.login.timeouts.step)) is not None:
             with contextlib.suppress(PodperfError):
-                self.signal("KILL", -started.pid)  # sshd makes each command the leader of a session
+                self.signal("KILL", -number)  # sshd makes each command the leader of a session
 
     def _channel(self) -> paramiko.Channel:
         """A new channel. If every connection has as many as the server permits, make a new connection for it."""
@@ -144,7 +151,8 @@ class SshHost(Commands):
 
     def _name(self, channel: paramiko.Channel) -> str:
         """The machine's name for the connection of this channel."""
-        asked = SshCommand(self.name, ["sh", "-c", 'echo "$SSH_CONNECTION"'], channel, stdin="")
+        asked = SshCommand(self.name, ["sh", "-c", 'echo "$SSH_CONNECTION"'], channel)
+        asked.start("")
         asked.wait(self.login.timeouts.step)
         channel.close()
         asked.raise_if_lost()

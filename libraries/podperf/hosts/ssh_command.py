@@ -44,10 +44,8 @@ class SshCommand:
         command: Sequence[str],
         channel: paramiko.Channel,
         *,
-        stdin: str | None = None,
         lines: bool = False,
     ) -> None:
-        """Start the command. `stdin` is its whole input. Raises ConnectionLost if the connection is lost."""
         self.channel = channel
         self.pid: int | None = None
         self.server: int | None = None  # the SSH server's process, the parent of the command
@@ -58,17 +56,26 @@ class SshCommand:
         self._start = bytearray()  # the beginning of standard error, until the process numbers are found in it
         self._errors: Latest | Whole = Latest() if lines else Whole()
         self._numbered = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self, stdin: str | None = None) -> None:
+        """Start the command. `stdin` is its whole input. Raises ConnectionLost if the connection is lost."""
+        self._work(self._gather_output)
+        self._work(
+            self._gather_errors
+        )  # before the start, because a command that is broken off is killed by its number
         try:
-            channel.exec_command("exec " + shlex.join(["sh", "-c", _TIED_TO_THE_CONNECTION, "sh", *command]))
+            self.channel.exec_command("exec " + shlex.join(["sh", "-c", _TIED_TO_THE_CONNECTION, "sh", *self._command]))
         except (paramiko.SSHException, EOFError, OSError) as error:
-            channel.close()
+            self.channel.close()
             raise self.lost() from error
-        gathering: list[Callable[[], None]] = [self._gather_output, self._gather_errors]
         if stdin is not None:
-            gathering.append(lambda: self._feed(stdin.encode()))
-        self._threads = [threading.Thread(target=each, daemon=True, name=f"of {command[0]}") for each in gathering]
-        for thread in self._threads:
-            thread.start()
+            self._work(lambda: self._feed(stdin.encode()))
+
+    def _work(self, task: Callable[[], None]) -> None:
+        thread = threading.Thread(target=task, daemon=True, name=f"of {self._command[0]}")
+        thread.start()
+        self._threads.append(thread)
 
     def _feed(self, content: bytes) -> None:
         with contextlib.suppress(OSError):  # the command ended without reading all of its input
@@ -104,14 +111,18 @@ class SshCommand:
         elif len(self._start) > MOST_ERRORS:
             raise Overflow
 
+    def number(self, timeout: float) -> int | None:
+        """The command's process number. None if the command did not start within `timeout` seconds."""
+        self._numbered.wait(timeout)
+        return self.pid
+
     def await_start(self, timeout: float) -> int:
         """The command's process number. Raises PodperfError if the command did not start."""
-        self._numbered.wait(timeout)
-        if self.pid is None:
+        if (number := self.number(timeout)) is None:
             self.channel.close()
             self.raise_if_lost()
             raise CommandFailed(self._host, self._command, None, f"it did not start; {self.errors()}")
-        return self.pid
+        return number
 
     def wait(self, timeout: float) -> None:
         """Wait for the command's end and its whole output. Raises TimeoutError after `timeout` seconds."""
