@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
+from attempts import first
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile, Trial
+from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, TrafficProfile, Trial
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import Topology, load_topology
 from robot_run import ROOT
-
-ATTEMPTS = 4
 
 
 def local_testbed() -> LiveTestbed:
@@ -56,14 +55,15 @@ def send(sut: SystemUnderTest, size: str = "64") -> None:
     In each trial some frames may be lost: the tester does not wait for frames in flight while a hypervisor stops a CPU.
     """
     traffic = addressed(TrafficProfile(FrameSize.parse(size), BOTH_DIRECTIONS, 16), sut)
-    for _ in range(ATTEMPTS):
+
+    def measure() -> Sequence[DirectionResult]:
         sut.probe(traffic)
         directions = sut.tester.measure(Trial(traffic, 2000, 0.1)).directions
         assert not any(each.duplicated or each.corrupted for each in directions), directions
-        if all(each.received >= 0.9 * each.sent > 0 for each in directions):
-            return
         sut.check()
-    raise AssertionError(f"frames are lost every time, the last time: {directions}")
+        return directions
+
+    first(lambda directions: all(each.received >= 0.9 * each.sent > 0 for each in directions), measure)
 
 
 def forward(

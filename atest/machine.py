@@ -18,6 +18,7 @@ VOLATILE_SETTINGS = (
     "kernel.random.",
     "kernel.ns_last_pid",
     "kernel.pty.nr",
+    "fs.aio-nr",
     "fs.dentry-state",
     "fs.file-nr",
     "fs.inode-",
@@ -129,7 +130,7 @@ def _processes() -> list[str]:
     names = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            before, _, after = path.read_text().rpartition(")")  # pid (name) state ...
+            before, _, after = path.read_text(errors="replace").rpartition(")")  # pid (name) state ...
         except OSError:  # the process ended meanwhile
             continue
         name, state = before.partition("(")[2], after.split()[0]

@@ -38,6 +38,13 @@ def mrr_suite(folder: Path, **rows: str) -> str:
     return str(path)
 
 
+def pdr_or_why_not(record: dict[str, Any]) -> bool:
+    """Whether the record has a PDR, or the reason why it has none: a noisy machine may end a quick search early."""
+    if "pdr" in record["results"]:
+        return bool(record["results"]["pdr"]["frames_per_second"] > 1000)
+    return bool(record["methods"]["ndrpdr"]["missing"]["PDR"])
+
+
 class Robot:
     """Robot Framework in a child process, on the project's own suites or on a suite of a test.
 
@@ -115,7 +122,7 @@ class Robot:
 
         self.wait_until(there, f"{number} trials", timeout)
 
-    def wait(self, timeout: float = 120) -> int:
+    def wait(self, timeout: float = 300) -> int:
         """Wait for the end; returns the exit code. Without its listener, a run would be slow, so that is an error."""
         code = self.process.wait(timeout)
         assert "Taking listener" not in (said := self.output.read_text()), said

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
@@ -142,10 +142,9 @@ def test_the_offered_load_does_not_follow_a_slow_data_plane(testbed: LiveTestbed
     with testbed.build(Chain(name, 2), frame) as sut:
         traffic = addressed(TrafficProfile(frame, (Direction.LEFT_TO_RIGHT,)), sut)
         sut.probe(traffic)
-        results = (sut.tester.measure(Trial(traffic, 1_000_000, 0.3)) for _ in range(20))
-        delivered = [*islice((each for each in results if each.invalid is None), 2)]
-    assert len(delivered) == 2, "a busy machine may spoil some trials, not all"
-    assert all(each.loss_ratio > 0.1 for each in delivered)
+        results = [sut.tester.measure(Trial(traffic, 1_000_000, 0.1)) for _ in range(9)]
+    # A hypervisor that takes the tester's CPU away makes the load smaller. A load that followed would lose nothing.
+    assert statistics.median(each.loss_ratio for each in results) > 0.1
 
 
 @pytest.mark.usefixtures("af_xdp")

@@ -120,7 +120,7 @@ def test_a_killed_run_gives_hugepages_back(tmp_path: Path, suite: Path) -> None:
 def _process_of_the_run(name: str) -> int:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = path.read_text().split("\0")
+            words = path.read_text(errors="replace").split("\0")
         except OSError:  # the process ended meanwhile
             continue
         # Not a process of the machine: a process of the run has files in the run directory.

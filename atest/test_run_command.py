@@ -81,7 +81,7 @@ def test_ctrl_c_ends_a_run_in_order_and_shows_how_to_resume_it(tmp_path: Path) -
     assert said.splitlines()[-1] == f"podperf: to measure the rest: {ROOT}/podperf --no-install {line}"
 
     with begin(*line.split()[1:], "--outputdir", tmp_path / "second") as run:
-        _, said = run.communicate(timeout=120)
+        _, said = run.communicate(timeout=300)
     assert run.returncode == 0, said
     assert len(list((tmp_path / "second" / "records").glob("*.json"))) == 2
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from chains import ATTEMPTS, local_testbed, need
+from attempts import first
+from chains import local_testbed, need
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.linux import ip, ip_json
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile, Trial
+from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, TrafficProfile, Trial
 from podperf.pods.base import Pod
 from podperf.records import schema_errors
 from podperf.testbed import system_under_test
@@ -46,12 +48,17 @@ def test_all_frames_of_each_chain_arrive(name: str) -> None:
         traffic = addressed(TRAFFIC, sut)
         assert (traffic.groups, traffic.flows) == (4, 40)
         sut.probe(traffic)
-        for _ in range(ATTEMPTS):
-            ways = sut.tester.measure(Trial(traffic, *TRIAL)).directions
-            assert all(sum(each.received_by_group) == each.received for each in ways)
-            if all(each.received_by_group == (200,) * 4 for each in ways):
-                return
-        raise AssertionError(f"frames are lost every time, the last time: {ways}")
+        ways = first(whole, lambda: sut.tester.measure(Trial(traffic, *TRIAL)).directions)
+        assert all(len(each.received_by_group) == 4 for each in ways)
+
+
+def whole(ways: Sequence[DirectionResult]) -> bool:
+    """Whether all frames of each chain have arrived."""
+    assert all(sum(each.received_by_group) == each.received for each in ways)
+    # Chains get frames in turn. The tester may send less than it should, and the first chains one frame more.
+    return all(
+        each.received == each.sent and max(each.received_by_group) - min(each.received_by_group) <= 1 for each in ways
+    )
 
 
 @pytest.mark.usefixtures("machine_as_before")
@@ -66,19 +73,21 @@ def test_the_frames_of_a_chain_are_those_that_its_pods_sent(name: str, words: st
         pods = pods_of(sut)
         assert len(pods) == chain.all_pods
         own = chain.pods - chain.common_pod
-        first, last = pods[: 2 * own : own], pods[own - 1 : 2 * own : own]  # of each chain's own pods
-        ends = [[(pod, "net2") for pod in last], [(pod, "net1") for pod in first]]
-        for _ in range(ATTEMPTS):
+        left, right = pods[: 2 * own : own], pods[own - 1 : 2 * own : own]  # of each chain's own pods
+        ends = [[(pod, "net2") for pod in right], [(pod, "net1") for pod in left]]
+
+        def cross() -> tuple[Sequence[DirectionResult], list[tuple[int, ...]]]:
             before = [[sent_by(*each) for each in way] for way in ends]
             ways = sut.tester.measure(Trial(traffic, *TRIAL)).directions
             after = [[sent_by(*each) for each in way] for way in ends]
-            crossed = [
+            return ways, [
                 tuple(late - early for early, late in zip(*each, strict=True))
                 for each in zip(before, after, strict=True)
             ]
-            if crossed == [(400, 400)] * 2 and all(each.received_by_group == (400, 400) for each in ways):
-                return
-        raise AssertionError(f"the pods sent {crossed}, and these arrived: {ways}")
+
+        ways, crossed = first(lambda found: whole(found[0]), cross)
+        assert crossed == [each.received_by_group for each in ways]
+        assert all(len(each) == 2 for each in crossed)
 
 
 @pytest.mark.usefixtures("machine_as_before")
@@ -89,14 +98,12 @@ def test_a_chain_that_is_cut_loses_its_own_frames_and_no_others(name: str, monke
         traffic = addressed(TRAFFIC, sut)
         sut.probe(traffic)
         ip(pods_of(sut)[1].host, "link", "set", "dev", "net2", "down")
-        for _ in range(ATTEMPTS):
-            result = sut.tester.measure(Trial(traffic, *TRIAL))
-            assert result.invalid is None
-            assert all(each.received_by_group[1] == 0 for each in result.directions)
-            if all(each.received_by_group == (200, 0, 200, 200) for each in result.directions):
-                break
-        else:
-            raise AssertionError(f"other chains lose frames every time, the last time: {result.directions}")
+
+        def of_others_alone(ways: Sequence[DirectionResult]) -> bool:
+            assert all(each.received_by_group[1] == 0 for each in ways)
+            return all(each.sent == 800 and each.received_by_group == (200, 0, 200, 200) for each in ways)
+
+        first(of_others_alone, lambda: sut.tester.measure(Trial(traffic, *TRIAL)).directions)
         monkeypatch.setattr(system_under_test, "PROBE_PATIENCE", 0.5)
         with pytest.raises(PodperfError, match=r"no test frame crossed .*left-to-right by chain 2"):
             sut.probe(traffic)
@@ -109,15 +116,15 @@ def test_the_kernel_forwards_behind_testpmd() -> None:
         traffic = addressed(TRAFFIC, sut)
         sut.probe(traffic)
         behind = pods_of(sut)[1]
-        for _ in range(ATTEMPTS):
+
+        def cross() -> tuple[Sequence[DirectionResult], list[int]]:
             before = [sent_by(behind, interface) for interface in ("net2", "net1")]
             ways = sut.tester.measure(Trial(traffic, *TRIAL)).directions
             after = [sent_by(behind, interface) for interface in ("net2", "net1")]
-            if [late - early for early, late in zip(before, after, strict=True)] == [800, 800]:
-                assert all(each.received <= 800 for each in ways)
-                assert [each.name for each in sut.data_planes[0].applications] == ["pod1"]
-                return
-        raise AssertionError(f"the kernel's pod sent {before} before and {after} after: {ways}")
+            return ways, [late - early for early, late in zip(before, after, strict=True)]
+
+        first(lambda found: [each.sent for each in found[0]] == found[1], cross)
+        assert [each.name for each in sut.data_planes[0].applications] == ["pod1"]
 
 
 @pytest.mark.slow

