@@ -4,7 +4,7 @@ Usage: `device_plugin.py [--folder FOLDER] [--socket NAME] RESOURCE DEVICE[=FILE
 `registered`, and runs until its input ends. The folder has the kubelet's socket, and gets that of the plug-in. Plug-ins
 beside each other need different names. A container that gets devices has their names in its environment
 (PCIDEVICE_INTEL_COM_VF=DEVICE for the resource intel.com/vf), and their device files. The messages are those of
-k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1. They are few, so the few lines here write them.
+k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1.
 """
 
 from __future__ import annotations
@@ -15,22 +15,17 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import grpc
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "utest"))
+
+from protocol_buffers import field
 
 FOLDER = "/var/lib/kubelet/device-plugins"
 SOCKET = "podperf-test.sock"
 TIMEOUT = 60.0  # seconds for an answer of the kubelet, whose machine may be emulated
-
-
-def field(number: int, value: bytes) -> bytes:
-    """A field of a message (Protocol Buffers, wire type 2). Each byte of its length has seven bits, lowest first."""
-    length, rest = [len(value) & 127], len(value) >> 7
-    while rest:
-        length[-1] |= 128
-        length.append(rest & 127)
-        rest >>= 7
-    return bytes([number << 3 | 2, *length]) + value
 
 
 class DevicePlugin:

@@ -11,17 +11,23 @@ from typing import Any
 import pytest
 import yaml
 
+from podperf.addressing import left_of
 from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.virtual_functions import of_each_pod
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.way_back import WayBack
+from podperf.kernel.cpus import Cpus
+from podperf.kernel.pci import ADDRESS
 from podperf.kernel.sriov import PhysicalFunction, given_functions
 from podperf.kubernetes import pod_resources
 from podperf.kubernetes.placement import PodPlacement
-from podperf.model import Chain, FrameSize, VirtualFunctionSettings
+from podperf.model import MOST_PODS, Chain, FrameSize, VirtualFunctionSettings
 from podperf.pods import POD_RUNTIMES, runtime_of
 from podperf.pods.base import Attachment, PodProgram
 from podperf.pods.kubernetes import KubernetesPods
+from podperf.pods.kubernetes_run import ChainPod, PlannedRun, WantedFunction
+from podperf.preflight.imaginary_host import ImaginaryHost
 from podperf.preflight.plan import plan
 from podperf.topology import SCHEMA_PATH, Topology, load_topology
 from scripted_host import ScriptedHost
@@ -173,6 +179,24 @@ def test_a_plan_shows_what_each_pod_asks_for_and_makes_no_functions(
     text = "\n".join(each.text for each in made.steps)
     assert "sriov_numvfs" not in text
     assert len(set(re.findall(r" vf (\d+) mac 02:70:6f:64:00", text))) == sum(left for left, _ in asked)
+
+
+def test_a_plan_gives_each_pod_of_the_longest_chain_its_own_functions_of_one_card() -> None:
+    run = PlannedRun(ImaginaryHost("worker", Cpus((0,), (0,))), settings_of(virtual_functions=RESOURCES))
+    functions = [WantedFunction(f"0000:03:00.{side}", name) for side, name in enumerate(RESOURCES.values())]
+    given: list[str] = []
+    for pod_name, sides in of_each_pod(MOST_PODS).items():
+        placement = run.placement(run.create(ChainPod(pod_name, functions=[functions[side] for side in sides])))
+        given += [address for name in RESOURCES.values() for address in placement.of_resource(name)]
+    assert len(set(given)) == len(given) == 2 * MOST_PODS
+    assert all(map(ADDRESS.fullmatch, given))
+
+
+def test_a_chain_that_has_no_addresses_for_all_its_pods_is_refused() -> None:
+    assert left_of(MOST_PODS) == "10.254.255.1", "behind the last pod"
+    assert [each.pods for each in Chain("sriov", 2 * MOST_PODS, workers=2).parts] == [MOST_PODS] * 2
+    with pytest.raises(ValueError, match="0 to 255 pods on each worker, not 256"):
+        Chain("sriov", MOST_PODS + 1)
 
 
 def test_without_resources_a_program_is_skipped_with_the_key_to_set() -> None:

@@ -9,16 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.kubernetes.pod_resources import ToldByKubelet, read_answer, told_by_kubelet
+from protocol_buffers import field, varint
 from scripted_host import ScriptedHost
-
-
-def varint(value: int) -> bytes:
-    """Protocol Buffers, encoding, base 128 varints."""
-    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
-
-
-def field(number: int, value: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(value)) + value
 
 
 def pod(name: str, namespace: str, cpus: tuple[int, ...], devices: dict[str, list[str]]) -> bytes:

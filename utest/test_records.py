@@ -213,21 +213,38 @@ def test_records_of_an_earlier_run_get_a_folder_of_their_own(tmp_path: Path, mon
         RecordWriter(tmp_path / "records", record := a_record()).finish(record)
 
 
-def test_a_killed_test_leaves_every_trial_that_ended(tmp_path: Path) -> None:
+def a_killed_run(folder: Path, *lines: str) -> None:
+    """A process runs these lines, which write a record in `folder`, and kills itself at the end if it comes so far."""
     script = (
-        "import os, sys\n"
-        "from test_records import a_record, a_trial\n"
-        "from podperf.records import RecordWriter\n"
-        "writer = RecordWriter(sys.argv[1], a_record())\n"
-        "[writer.trial(a_trial(load), 'mrr') for load in (1e5, 2e5)]\n"
-        "os.kill(os.getpid(), 9)\n"
+        "import os, sys",
+        "from test_records import a_record, a_trial",
+        "from podperf.records import RecordWriter",
+        *lines,
+        "os.kill(os.getpid(), 9)",
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)],
+        [sys.executable, "-c", "\n".join(script), str(folder)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])},
         check=False,
     )
     assert done.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("moment", ["open", "write", "fsync"])
+def test_a_run_that_is_killed_before_its_first_line_is_on_disk_leaves_no_record(moment: str, tmp_path: Path) -> None:
+    killed_after = (
+        f"real = os.{moment}",
+        f"os.{moment} = lambda *given: (real(*given), os.kill(os.getpid(), 9))",
+    )
+    a_killed_run(tmp_path, *killed_after, "RecordWriter(sys.argv[1], a_record())")
+    assert [*tmp_path.iterdir()] and not records.record_files(tmp_path)
+    RecordWriter(tmp_path, record := a_record())
+    assert record.id == a_record().id, "what is left takes no name from the next record"
+
+
+def test_a_killed_test_leaves_every_trial_that_ended(tmp_path: Path) -> None:
+    trials = "[writer.trial(a_trial(load), 'mrr') for load in (1e5, 2e5)]"
+    a_killed_run(tmp_path, "writer = RecordWriter(sys.argv[1], a_record())", trials)
     (left,) = tmp_path.iterdir()
     head, *trials = [json.loads(line) for line in left.read_text().splitlines()]
     assert head["outcome"] == "interrupted"
@@ -258,8 +275,31 @@ def test_a_full_disk_loses_no_trial_and_the_test_goes_on(tmp_path: Path, monkeyp
         full.setattr(os, "write", write_half_then_fail)
         writer.trial(a_trial(2e5), "mrr")
     writer.trial(a_trial(3e5), "mrr")  # there is space again
-    lines = (tmp_path / "records" / f"{record.id}.trials.jsonl").read_text().splitlines()
-    assert [json.loads(line).get("load") for line in lines] == [None, 1e5, 2e5, 3e5]
+    assert loads_on_disk(tmp_path / "records", record) == [None, 1e5, 2e5, 3e5]
+
+
+def loads_on_disk(folder: Path, record: TestRecord) -> list[float | None]:
+    """The load of each line. The first line is the record, and has none."""
+    lines = (folder / f"{record.id}.trials.jsonl").read_text().splitlines()
+    return [json.loads(line).get("load") for line in lines]
+
+
+def test_a_disk_that_is_full_when_a_test_begins_gets_no_empty_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    record = a_record()
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", fail)
+        writer = RecordWriter(tmp_path, record)
+        writer.trial(a_trial(1e5), "mrr")
+    assert not [*tmp_path.iterdir()]
+    writer.trial(a_trial(2e5), "mrr")  # there is space again
+    assert loads_on_disk(tmp_path, record) == [None, 1e5, 2e5]
+    writer.finish(record)
+    assert [each.name for each in tmp_path.iterdir()] == [f"{record.id}.json"]
 
 
 def test_a_record_that_cannot_be_written_in_place_is_kept_elsewhere(

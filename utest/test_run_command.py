@@ -148,11 +148,13 @@ def test_root_writes_where_only_root_and_the_caller_can(
     assert called == [str(results)]
 
 
-@pytest.mark.parametrize("results", ["no such folder", "."])
+@pytest.mark.parametrize("results", ["no such folder", ".", "killed"])
 def test_a_run_that_has_no_records_is_not_resumed(
     results: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "killed" / "records").mkdir(parents=True)
+    (tmp_path / "killed" / "records" / ".a.trials.jsonl.0.half").touch()  # killed while its first record began
     (sentence,) = Command.parse(["--resume", results]).missing()
     assert re.search("wants the results folder of an interrupted run; .* has no records", sentence)
 

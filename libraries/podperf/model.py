@@ -25,6 +25,7 @@ FCS_BYTES = 4
 L1_OVERHEAD_BYTES = 20  # preamble 7, start delimiter 1, interframe gap 12 (IEEE 802.3)
 MIN_FRAME_BYTES, MAX_FRAME_BYTES = 64, 3000
 MOST_GROUPS = 16  # groups of flows that a tester can count apart
+MOST_PODS = 255  # of a chain on one worker: the third byte of an address (addressing.left_of) counts the segments
 
 
 class Direction(StrEnum):
@@ -396,10 +397,10 @@ class Chain:
     common_pod: bool = False
 
     def __post_init__(self) -> None:
-        if self.pods < 0:
-            raise ValueError(f"a chain has 0 or more pods, not {self.pods}")
         if self.workers < 1:
             raise ValueError(f"a chain is on 1 or more workers, not {self.workers}")
+        if not 0 <= self.pods <= MOST_PODS * self.workers:
+            raise ValueError(f"a chain has 0 to {MOST_PODS} pods on each worker, not {self.pods}")
         if not 1 <= self.chains <= MOST_GROUPS:
             raise ValueError(f"1 to {MOST_GROUPS} chains stand beside each other, not {self.chains}")
         if self.common_pod and (self.chains < 2 or self.pods < 2):

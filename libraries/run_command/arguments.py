@@ -16,6 +16,7 @@ from robot.run import USAGE
 from robot.utils import ArgumentParser
 
 from podperf.nearness import proposed_paths
+from podperf.records import record_files
 
 ROOT = Path(__file__).parents[2]
 RESULTS, SUITES, TOPOLOGIES = ROOT / "results", ROOT / "tests", ROOT / "topologies"
@@ -63,7 +64,7 @@ class Command:
             known = [_as_typed(each) for each in TOPOLOGIES.glob("*.yaml")]
             sentences.append(f"there is no topology {self.topology}{proposed_paths(self.topology, known)}")
         sentences += [_no_suite(suite) for suite in self.suites if not Path(suite).exists()]
-        without = [results for results in self.resume if not any((Path(results) / "records").glob("*"))]
+        without = [results for results in self.resume if not record_files(Path(results) / "records")]
         wanted = "--resume wants the results folder of an interrupted run"
         return [*sentences, *(f"{wanted}; {results} has no records" for results in without)]
 

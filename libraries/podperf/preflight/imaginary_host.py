@@ -26,7 +26,7 @@ from podperf.preflight.recording import NO_MAC, program, within
 THIS_MACHINE = LocalHost().name
 _OTHER_END = 1_000_000  # above any number of an interface here, from which those of the other ends count
 FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)
-VFS_OFFERED = 64  # virtual functions of each port
+VFS_OFFERED = 256  # virtual functions of each port; the longest chain needs 255
 QUEUES = 8  # of each card
 VETH = "veth"
 RUNS_PROGRAMS = ("nfp",)  # drivers of cards that run eBPF programs themselves
@@ -401,9 +401,14 @@ def _virtual_function(question: Question) -> str:
 
 
 def _address_of_function(port: str, number: int) -> str:
-    """The PCI address of a virtual function. As on many cards, it follows the address of its port."""
-    bus, device, function = re.split(r"[:.](?=\w+(?:\.|$))", port)
-    return f"{bus}:{int(device, 16) + 2 + 8 * int(function) + number // 8:02x}.{number % 8}"
+    """The PCI address of a virtual function. As on many cards, it follows the address of its port.
+
+    Each further 64 functions are in the next PCI domain. So two ports of a card never have the same function.
+    """
+    domain, bus, device, function = re.split("[:.]", port)
+    further, place = divmod(number, 64)
+    first = int(device, 16) + 2 + 8 * int(function)
+    return f"{int(domain, 16) + further:04x}:{bus}:{first + place // 8:02x}.{place % 8}"
 
 
 def _given_functions(question: Question) -> str:

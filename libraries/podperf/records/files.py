@@ -11,23 +11,30 @@ from pathlib import Path
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file. At any time it has its old or its new content. On return the new content is on the disk.
 
+    Raises OSError if the file cannot be written; the old content then stays.
+    """
+    os.close(begin_file(path, content))
+
+
+def begin_file(path: Path, content: bytes) -> int:
+    """As `replace_file`. Returns the open file, at whose end each further write goes.
+
     Other users may write in the folder, and podperf is root. So the temporary file is new and has a random name, and
-    podperf follows no link there. Raises OSError if the file cannot be written; the old content then stays.
+    podperf follows no link there.
     """
     half = path.with_name(f".{path.name}.{secrets.token_hex(4)}.half")
-    file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_APPEND, 0o644)
     try:
-        try:
-            write_all(file, content)
-            os.fsync(file)
-        finally:
-            os.close(file)
+        write_all(file, content)
+        os.fsync(file)
         half.replace(path)
-    except OSError:
+        sync_folder(path.parent)
+    except BaseException:  # also a signal, which Robot Framework makes an exception
+        os.close(file)
         with contextlib.suppress(OSError):
             half.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    return file
 
 
 def write_all(file: int, content: bytes) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.model import TrialResult
-from podperf.records.files import replace_file, sync_folder, write_all
+from podperf.records.files import begin_file, replace_file, write_all
 from podperf.records.json_values import trial_to_json
 from podperf.records.record import TestRecord
 from podperf.records.schema import schema_errors
@@ -58,29 +58,26 @@ class RecordWriter:
     """
 
     def __init__(self, directory: Path | str, record: TestRecord) -> None:
-        """Open `<directory>/<id>.trials.jsonl`. The writer makes the id unique there, and sets it in the record.
+        """Begin `<directory>/<id>.trials.jsonl`. The writer makes the id unique there, and sets it in the record.
 
         The present record becomes the first line, so that a report can show an interrupted test. So fill in all known
-        fields before.
+        fields before. The file has this line from the moment that it exists.
         """
         self.directory = Path(directory)
         self.trials: list[dict[str, Any]] = []
-        self._pending: list[Mapping[str, Any]] = [record.to_json()]
+        self._pending: list[Mapping[str, Any]] = []  # trials
         self._file: int | None = None
-        with contextlib.suppress(OSError):  # `finish` tries again, and reports the error
-            self.directory.mkdir(parents=True, exist_ok=True)
-            self._file = self._reserve(record)
-            self._pending = [record.to_json()]  # with its new id
+        with contextlib.suppress(OSError):  # `finish` reports the error
+            self._make_unique(record)
+        self._path = self.directory / f"{record.id}{TRIALS_SUFFIX}"
+        self._first: Mapping[str, Any] | None = record.to_json()  # None: on the disk
+        with contextlib.suppress(OSError):  # the first trial tries again
             self._flush()
-            sync_folder(self.directory)
 
-    def _reserve(self, record: TestRecord) -> int:
+    def _make_unique(self, record: TestRecord) -> None:
         wanted, copy = record.id, 1
-        while True:
-            path = self.directory / f"{record.id}{TRIALS_SUFFIX}"
-            if not (self.directory / f"{record.id}.json").exists():
-                with contextlib.suppress(FileExistsError):
-                    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        # One run at a time writes in a folder, so nobody else takes the id after this look.
+        while any((self.directory / f"{record.id}{suffix}").exists() for suffix in (TRIALS_SUFFIX, ".json")):
             copy += 1
             record.id = f"{wanted}-{copy}"
 
@@ -92,10 +89,14 @@ class RecordWriter:
             self._flush()
 
     def _flush(self) -> None:
+        if self._first is not None:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._file = begin_file(self._path, _line(self._first))
+            self._first = None
         while self._file is not None and self._pending:
             end = os.fstat(self._file).st_size
             try:
-                write_all(self._file, _compact(self._pending[0]) + b"\n")
+                write_all(self._file, _line(self._pending[0]))
                 os.fsync(self._file)
             except OSError:
                 with contextlib.suppress(OSError):
@@ -113,14 +114,14 @@ class RecordWriter:
         if record.ended is None:
             record.ended = time.time()
         document = record.to_json(self.trials)
-        trials_path, path = self.directory / f"{record.id}{TRIALS_SUFFIX}", self.directory / f"{record.id}.json"
+        path = self.directory / f"{record.id}.json"
         self.close()
         try:
             replace_file(path, _readable(document))
         except OSError as error:
             raise NotWritten(f"cannot write {path}: {error.strerror}; {_rescue(document)}") from error
         with contextlib.suppress(OSError):
-            trials_path.unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)
         if problems := schema_errors(document):
             raise PodperfError(f"the record {path} does not fit its schema: {'; '.join(problems[:3])}")
         return path
@@ -139,6 +140,10 @@ def _rescue(document: Mapping[str, Any]) -> str:
     except OSError as error:
         return f"nor anywhere else ({error.strerror}): free some space and run the test again"
     return f"it is in {folder} instead: free some space, then move it there"
+
+
+def _line(document: Mapping[str, Any]) -> bytes:
+    return _compact(document) + b"\n"
 
 
 def _compact(document: Mapping[str, Any]) -> bytes:

@@ -21,7 +21,7 @@ def reports(session: Session) -> list[str]:
     """Write the reports. Returns the summary table and their paths."""
     results = session.results
     if not any((results / "records").glob("*")):
-        return ["no test was measured, so there is nothing to report"]
+        return ["there is no record, so there is nothing to report"]
     try:
         report = f"Conformance: {write_reports(results)}"
     except PodperfError as error:
