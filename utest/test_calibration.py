@@ -118,6 +118,12 @@ def test_a_reading_that_fails_altogether_is_left_out() -> None:
     assert calibrate(tester, TRAFFIC).maximum_load == pytest.approx(0.95e6, rel=0.01)
 
 
+def test_a_machine_that_spoils_the_first_readings_gets_more_of_them() -> None:
+    tester = SimulatedTester(1e6)
+    tester.delivered = lambda load: 0.5 if len(tester.trials) <= 4 * 13 else 1.0
+    assert calibrate(tester, TRAFFIC).maximum_load == pytest.approx(0.95e6, rel=0.01)
+
+
 def test_calibration_is_short() -> None:
     tester = SimulatedTester(1e6)
     calibrate(tester, TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS))

@@ -15,6 +15,7 @@ from podperf.testers.faults import Fault, Timed, clock_error, clock_fault, fault
 # Candidates for the ceiling. The first steps are small. The later ones are larger, because each step costs a trial.
 STEPS = (PACED_SHARE, 0.9, 0.85, 0.8, 0.7, 0.5)
 STARTS = 3  # of the steps, where no bare path shows how far the first reading is wrong
+MOST_READINGS = 8  # of a machine so busy that the first ones find no ceiling
 ATTEMPTS = 2  # trials at each candidate, because a stall of the machine is not the tester's ceiling
 OWN_TRIALS = 12  # at most, at half the ceiling and below, until one clears the tester; each load has two
 FEWEST_SENT, LONGEST_SENDING = 300, 5.0  # frames, so that a single late one leaves a trial valid; seconds for these
@@ -34,14 +35,18 @@ def calibrate(
 
     An unpaced trial shows the highest rate that the tester can receive. From 95 % of this rate the load steps down
     until the tester really sends and receives it (99 %). This is one reading. The ceiling is the best of `repeats`
-    readings, because noise only lowers a reading. The trials of a kind take `duration` seconds together, or longer if
-    the tester needs it. Own loss and faults come from valid trials at half the ceiling. If these show an error, more
-    trials follow at lower loads. `known` faults come first. Raises PodperfError if nothing comes back, or if no reading
-    finds a load that is delivered.
+    readings, because noise only lowers a reading. If these find no such load, more readings follow. The trials of a
+    kind take `duration` seconds together, or longer if the tester needs it. Own loss and faults come from valid trials
+    at half the ceiling. If these show an error, more trials follow at lower loads. `known` faults come first. Raises
+    PodperfError if nothing comes back, or if no reading finds a load that is delivered.
     """
     duration = max(duration, repeats * tester.shortest_trial)
-    readings = [_ceiling(tester, traffic, duration / repeats) for _ in range(repeats)]
-    found = [each for each in readings if each is not None]
+    found = list[float]()
+    for number in range(1, 1 + max(repeats, MOST_READINGS)):
+        if (reading := _ceiling(tester, traffic, duration / repeats)) is not None:
+            found.append(reading)
+        if number >= repeats and (found or known):  # a known fault explains that nothing is found
+            break
     if not found:
         why = "; ".join(each.sentence for each in known) or "are its CPUs busy with other work?"
         raise PodperfError(f"calibration: the tester delivers no load on the bare path; {why}")
