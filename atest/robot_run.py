@@ -38,13 +38,6 @@ def mrr_suite(folder: Path, **rows: str) -> str:
     return str(path)
 
 
-def pdr_or_why_not(record: dict[str, Any]) -> bool:
-    """Whether the record has a PDR, or the reason why it has none: a noisy machine may end a quick search early."""
-    if "pdr" in record["results"]:
-        return bool(record["results"]["pdr"]["frames_per_second"] > 1000)
-    return bool(record["methods"]["ndrpdr"]["missing"]["PDR"])
-
-
 class Robot:
     """Robot Framework in a child process, on the project's own suites or on a suite of a test.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 
+from attempts import first
 from chains import end, forward, local_testbed, need, send
 from machine import once_as
 from namespaces import add_namespace
@@ -142,9 +142,9 @@ def test_the_offered_load_does_not_follow_a_slow_data_plane(testbed: LiveTestbed
     with testbed.build(Chain(name, 2), frame) as sut:
         traffic = addressed(TrafficProfile(frame, (Direction.LEFT_TO_RIGHT,)), sut)
         sut.probe(traffic)
-        results = [sut.tester.measure(Trial(traffic, 1_000_000, 0.1)) for _ in range(9)]
-    # A hypervisor that takes the tester's CPU away makes the load smaller. A load that followed would lose nothing.
-    assert statistics.median(each.loss_ratio for each in results) > 0.1
+        trial = Trial(traffic, 1_000_000, 0.1)
+        delivered = [first(lambda each: each.invalid is None, lambda: sut.tester.measure(trial)) for _ in range(2)]
+    assert all(each.loss_ratio > 0.1 for each in delivered)
 
 
 @pytest.mark.usefixtures("af_xdp")

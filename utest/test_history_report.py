@@ -88,13 +88,15 @@ def test_the_data_have_every_point_and_the_verdicts(eventful: Path) -> None:
     assert found["points"][-1]["version_under_test"] == "1.4"
 
 
-def test_a_history_of_2000_records_is_reported_in_seconds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_history_of_2000_records_is_reported_within_ten_seconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     made_up_history.write_many(tmp_path, 80)
     began = time.process_time()
     report(tmp_path)
     taken = time.process_time() - began
     assert "80 runs; 125 figures of the newest" in " ".join(capsys.readouterr().out.split())
-    assert taken < 30
+    assert taken < 10
 
 
 def test_a_history_without_a_change_is_fine(tmp_path: Path) -> None:

@@ -38,14 +38,7 @@ class SshCommand:
     lines are lost then.
     """
 
-    def __init__(
-        self,
-        host: str,
-        command: Sequence[str],
-        channel: paramiko.Channel,
-        *,
-        lines: bool = False,
-    ) -> None:
+    def __init__(self, host: str, command: Sequence[str], channel: paramiko.Channel, *, lines: bool = False) -> None:
         self.channel = channel
         self.pid: int | None = None
         self.server: int | None = None  # the SSH server's process, the parent of the command
@@ -60,10 +53,9 @@ class SshCommand:
 
     def start(self, stdin: str | None = None) -> None:
         """Start the command. `stdin` is its whole input. Raises ConnectionLost if the connection is lost."""
+        # Both read before the start, because a command that is broken off is killed by its number.
         self._work(self._gather_output)
-        self._work(
-            self._gather_errors
-        )  # before the start, because a command that is broken off is killed by its number
+        self._work(self._gather_errors)
         try:
             self.channel.exec_command("exec " + shlex.join(["sh", "-c", _TIED_TO_THE_CONNECTION, "sh", *self._command]))
         except (paramiko.SSHException, EOFError, OSError) as error:

@@ -65,12 +65,11 @@ class RecordWriter:
         """
         self.directory = Path(directory)
         self.trials: list[dict[str, Any]] = []
-        self._pending: list[Mapping[str, Any]] = []  # trials
         self._file: int | None = None
         with contextlib.suppress(OSError):  # `finish` reports the error
             self._make_unique(record)
         self._path = self.directory / f"{record.id}{TRIALS_SUFFIX}"
-        self._first: Mapping[str, Any] | None = record.to_json()  # None: on the disk
+        self._pending: list[Mapping[str, Any]] = [record.to_json()]
         with contextlib.suppress(OSError):  # the first trial tries again
             self._flush()
 
@@ -89,11 +88,11 @@ class RecordWriter:
             self._flush()
 
     def _flush(self) -> None:
-        if self._first is not None:
+        if self._file is None:
             self.directory.mkdir(parents=True, exist_ok=True)
-            self._file = begin_file(self._path, _line(self._first))
-            self._first = None
-        while self._file is not None and self._pending:
+            self._file = begin_file(self._path, _line(self._pending[0]))
+            del self._pending[0]
+        while self._pending:
             end = os.fstat(self._file).st_size
             try:
                 write_all(self._file, _line(self._pending[0]))
