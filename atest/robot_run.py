@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -103,15 +104,18 @@ class Robot:
         """Wait until this is true. `name` is what it looks for."""
         deadline = time.monotonic() + timeout
         while not there():
-            assert self.process.poll() is None, f"robot ended before {name}: {self.output.read_text()}"
-            assert time.monotonic() < deadline, f"no {name} in {timeout} s: {self.output.read_text()}"
+            assert self.process.poll() is None, f"robot ended before {name}: {self.said()}"
+            assert time.monotonic() < deadline, f"no {name} in {timeout} s: {self.said()}"
             time.sleep(0.05)
 
     def wait_for_trials(self, number: int, timeout: float = 60) -> None:
-        """Wait until this many trials of a test are on disk."""
+        """Wait until this many trials of a test that still runs are on disk."""
 
         def there() -> bool:
-            return any(len(path.read_text().splitlines()) > number for path in self.results.glob("records/*"))
+            with suppress(FileNotFoundError):  # the test ended after the look in the folder
+                files = self.results.glob("records/*.trials.jsonl")
+                return any(len(path.read_text().splitlines()) > number for path in files)
+            return False
 
         self.wait_until(there, f"{number} trials", timeout)
 
@@ -123,6 +127,11 @@ class Robot:
 
     def records(self) -> list[dict[str, Any]]:
         return [json.loads(path.read_text()) for path in sorted((self.results / "records").glob("*.json"))]
+
+    def said(self) -> str:
+        """The console's text, and the messages of the tests if the run has ended."""
+        ended = self.process.poll() is not None and (self.results / "output.xml").exists()
+        return self.output.read_text() + (self.messages() if ended else "")
 
     def messages(self) -> str:
         """The message of every test, a line each."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from podperf.figures import count
+from podperf.records import record_files
 from run_command.results_folder import measured
 
 LONGEST_LIST = 60  # tests; a dry run lists so many by name; with more, it prints only their number in each suite
@@ -63,7 +64,7 @@ class LastWords:
 
     def close(self) -> None:
         """Robot Framework's listener interface. Called last, after the table and the reports."""
-        can_be_resumed = self.interrupted and any((self._results / "records").glob("*"))
+        can_be_resumed = self.interrupted and bool(record_files(self._results / "records"))
         if can_be_resumed:
             self._say(f"podperf: to measure the rest: {self._resume}")
         if can_be_resumed or not self._outcomes or measured(self._results):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from podperf.errors import PodperfError
 from podperf.printable import printable
+from podperf.records import record_files
 from podperf.report.command import summary, write_reports
 from podperf.run.session import Session
 
@@ -20,7 +21,7 @@ def give_back(session: Session) -> list[str]:
 def reports(session: Session) -> list[str]:
     """Write the reports. Returns the summary table and their paths."""
     results = session.results
-    if not any((results / "records").glob("*")):
+    if not record_files(results / "records"):
         return ["there is no record, so there is nothing to report"]
     try:
         report = f"Conformance: {write_reports(results)}"
