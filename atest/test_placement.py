@@ -53,11 +53,14 @@ def both_queues_forward(sut: SystemUnderTest) -> None:
 
 
 def throttled(host: Host, undo: ExitStack) -> dict[str, object]:
-    """Start a process that wants more than its group may have. The group's readings when the kernel throttles it."""
+    """Start a process that wants more than its group may have. The group's readings when the kernel throttles it.
+
+    The process joins the groups of version 1 one by one: the kernel may throttle it before it is in all of them.
+    """
     group = make_group(host, "podperf-pod1", LIMITS, undo)
     undo.callback(host.spawn(*group.joining(["sha256sum", "/dev/zero"])).stop)
     deadline = time.monotonic() + 20
-    while not (told := group.describe()).get("throttled_periods"):
+    while not ((told := group.describe())["processes"] and told.get("throttled_periods")):
         assert time.monotonic() < deadline, told
     return told
 
