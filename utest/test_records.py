@@ -5,9 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from hypothesis import strategies as st
 from robot.result import TestCase as TestResult
 
 import made_up
+from killed import run_and_kill
 from podperf import records
 from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes import DATA_PLANES
@@ -214,20 +212,9 @@ def test_records_of_an_earlier_run_get_a_folder_of_their_own(tmp_path: Path, mon
 
 
 def a_killed_run(folder: Path, *lines: str) -> None:
-    """A process runs these lines, which write a record in `folder`, and kills itself at the end if it comes so far."""
-    script = (
-        "import os, sys",
-        "from test_records import a_record, a_trial",
-        "from podperf.records import RecordWriter",
-        *lines,
-        "os.kill(os.getpid(), 9)",
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(script), str(folder)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])},
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL
+    """These lines write a record in the folder that is their first argument, and are killed."""
+    imports = ("from test_records import a_record, a_trial", "from podperf.records import RecordWriter")
+    run_and_kill(*imports, *lines, arguments=(str(folder),))
 
 
 @pytest.mark.parametrize("moment", ["open", "write", "fsync"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from killed import run_and_kill
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed, Host
 from podperf.hosts.local import LocalHost
@@ -130,13 +130,13 @@ def test_an_entry_can_be_replaced_in_its_place() -> None:
 
 def test_a_kill_between_entry_and_change_leaves_an_entry_that_does_no_harm(tmp_path: Path) -> None:
     journal, changed = tmp_path / "journal", tmp_path / "changed"
-    run = os.fork()
-    if not run:
-        WayBack(LocalHost(), ExitStack(), str(journal)).note("a file", "rm", "-f", str(changed))
-        os.kill(os.getpid(), signal.SIGKILL)
-        changed.touch()
-    assert os.waitstatus_to_exitcode(os.waitpid(run, 0)[1]) == -signal.SIGKILL
-    assert not changed.exists()
+    run_and_kill(
+        "from contextlib import ExitStack",
+        "from podperf.hosts.local import LocalHost",
+        "from podperf.hosts.way_back import WayBack",
+        "WayBack(LocalHost(), ExitStack(), sys.argv[1]).note('a file', 'rm', '-f', sys.argv[2])",
+        arguments=(str(journal), str(changed)),
+    )
     assert go_back(LocalHost(), str(journal)) == ["a file"]
     assert not journal.exists()
 
