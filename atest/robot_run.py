@@ -39,6 +39,15 @@ def mrr_suite(folder: Path, **rows: str) -> str:
     return str(path)
 
 
+def trials_on_disk(results: Path) -> int:
+    """The trials on disk of the test that runs, if any. Of several tests, that with the most trials counts."""
+    number = 0
+    for path in results.glob("records/*.trials.jsonl"):
+        with suppress(FileNotFoundError):  # the test has ended after the look in the folder
+            number = max(number, len(path.read_text().splitlines()) - 1)  # the first line is the record
+    return number
+
+
 class Robot:
     """Robot Framework in a child process, on the project's own suites or on a suite of a test.
 
@@ -109,15 +118,8 @@ class Robot:
             time.sleep(0.05)
 
     def wait_for_trials(self, number: int, timeout: float = 60) -> None:
-        """Wait until this many trials of a test that still runs are on disk."""
-
-        def there() -> bool:
-            with suppress(FileNotFoundError):  # the test ended after the look in the folder
-                files = self.results.glob("records/*.trials.jsonl")
-                return any(len(path.read_text().splitlines()) > number for path in files)
-            return False
-
-        self.wait_until(there, f"{number} trials", timeout)
+        """Wait until a test that still runs has this many trials on disk."""
+        self.wait_until(lambda: trials_on_disk(self.results) >= number, f"{number} trials", timeout)
 
     def wait(self, timeout: float = 300) -> int:
         """Wait for the end; returns the exit code. Without its listener, a run would be slow, so that is an error."""

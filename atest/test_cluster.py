@@ -75,7 +75,7 @@ from podperf.testers.base import UNPACED, TesterPort
 from podperf.testers.kubernetes_pods import KubernetesTester
 from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.testers.outside_port import Outside
-from robot_run import ROOT, Robot, podperf
+from robot_run import ROOT, Robot, podperf, trials_on_disk
 
 pytestmark = [
     pytest.mark.slow,
@@ -893,11 +893,6 @@ def anchors(api: Api) -> set[str]:
     return {each["metadata"]["name"] for each in found if each["metadata"]["name"].startswith(f"{manifests.ANCHOR}-")}
 
 
-def trials_in(folder: Path) -> int:
-    """The trials that a run in this folder has on disk. The first line of a file is the record."""
-    return sum(len(each.read_text().splitlines()) - 1 for each in folder.glob("records/*.trials.jsonl"))
-
-
 def record_in(folder: Path) -> dict[str, Any]:
     """The one record of the last run in this folder."""
     (path,) = folder.glob("records/*.json")
@@ -968,7 +963,7 @@ class TestJob:
         killed = Robot(tmp_path, *ONE_ROW, topology=path.read_text())
         killed.wait_for_trials(1)
         (left,) = anchors(api) - {alive}
-        awaited(lambda: trials_in(folder), lambda: pods_of_job(api, "alive"), START_TIMEOUT)
+        awaited(lambda: trials_on_disk(folder), lambda: pods_of_job(api, "alive"), START_TIMEOUT)
         assert len(pods_in(api, OF_JOBS)) == 4
         killed.process.kill()
         killed.process.wait()
@@ -990,7 +985,7 @@ class TestJob:
         """The new pod deletes nothing of a run of this machine, which is alive meanwhile."""
         api, folder = two_nodes, results / "killed.node1"
         start_job(api, "killed", ROW_OF_NODE, 1, 1, testbed="killed", mrr={"trials": 15, "duration": 1}, alone=False)
-        awaited(lambda: trials_in(folder), lambda: pods_of_job(api, "killed"), START_TIMEOUT)
+        awaited(lambda: trials_on_disk(folder), lambda: pods_of_job(api, "killed"), START_TIMEOUT)
         (left,) = anchors(api)
         settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), namespace=OF_JOBS)
         with closing(KubernetesTester(settings)) as alive:

@@ -19,7 +19,7 @@ from podperf.counted_machine.boot import unavailable
 from podperf.hosts.local import LocalHost
 from podperf.records import schema_errors
 from podperf.report.comparison_command import INTERRUPTED, SLOWER, UNDECIDED
-from robot_run import ROOT, SETTINGS, SHORT, Robot
+from robot_run import ROOT, SETTINGS, SHORT, Robot, trials_on_disk
 
 SCHEMA = json.loads(Path(results.__file__).with_name("result.schema.json").read_text())
 RULES = """
@@ -118,9 +118,8 @@ def test_hooks_run_where_they_say_and_are_taken_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_an_interrupted_comparison_reports_its_rounds_and_leaves_nothing(how: signal.Signals, tmp_path: Path) -> None:
     process = start(tmp_path, COMPARISON % 40)
-    trials = tmp_path / "results" / "records"
     deadline = time.monotonic() + 180
-    while not any(len(each.read_text().splitlines()) > 10 for each in trials.glob("*.jsonl")):
+    while trials_on_disk(tmp_path / "results") < 10:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.1)
     process.send_signal(how)

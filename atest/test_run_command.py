@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from robot.api import ExecutionResult
 
-from robot_run import ROOT
+from robot_run import ROOT, trials_on_disk
 
 pytestmark = [
     pytest.mark.usefixtures("machine_as_before"),
@@ -37,7 +37,7 @@ def begin(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
 
 def until_it_measures(run: subprocess.Popen[str], results: Path) -> None:
     deadline = time.monotonic() + 60
-    while not any(len(path.read_text().splitlines()) > 1 for path in results.glob("records/*.jsonl")):
+    while not trials_on_disk(results):
         assert run.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
 

@@ -606,6 +606,14 @@ def test_a_recording_passes_on_and_names_what_it_learns() -> None:
     assert step.text == "ip neigh replace 192.0.2.1 lladdr '<MAC of left>' dev net1"
 
 
+def test_a_value_within_a_name_is_not_replaced_again() -> None:
+    recording = Recording()
+    recording.learn(17, "thread 2 of those that poll")
+    recording.learn(2, "process of testpmd")
+    recording.write("worker", "", Kind.RUN, ("renice", "--pid", "17"))
+    assert recording.steps[0].text == "renice --pid '<thread 2 of those that poll>'"
+
+
 @pytest.mark.parametrize("version", POLLING_THREADS)
 def test_threads_of_dpdk_are_recorded_alike_whatever_its_version_calls_them(version: str) -> None:
     recording = Recording()
