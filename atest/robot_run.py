@@ -40,7 +40,7 @@ def mrr_suite(folder: Path, **rows: str) -> str:
 
 
 def trials_on_disk(results: Path) -> int:
-    """The trials on disk of the test that runs, if any. Of several tests, that with the most trials counts."""
+    """Count the trials that a running test has on disk. If several tests run, the largest number counts."""
     number = 0
     for path in results.glob("records/*.trials.jsonl"):
         with suppress(FileNotFoundError):  # the test has ended after the look in the folder

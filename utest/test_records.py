@@ -212,7 +212,7 @@ def test_records_of_an_earlier_run_get_a_folder_of_their_own(tmp_path: Path, mon
 
 
 def a_killed_run(folder: Path, *lines: str) -> None:
-    """These lines write a record in the folder that is their first argument, and are killed."""
+    """Run lines that write a record in this folder, which is their first argument, and kill their process."""
     imports = ("from test_records import a_record, a_trial", "from podperf.records import RecordWriter")
     run_and_kill(*imports, *lines, arguments=(str(folder),))
 

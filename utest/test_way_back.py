@@ -137,6 +137,7 @@ def test_a_kill_between_entry_and_change_leaves_an_entry_that_does_no_harm(tmp_p
         "WayBack(LocalHost(), ExitStack(), sys.argv[1]).note('a file', 'rm', '-f', sys.argv[2])",
         arguments=(str(journal), str(changed)),
     )
+    assert not changed.exists()
     assert go_back(LocalHost(), str(journal)) == ["a file"]
     assert not journal.exists()
 
