@@ -12,26 +12,27 @@ import pytest
 from attempts import first
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes import DATA_PLANES
+from podperf.frames import PLAIN, Headers
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX
 from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, TrafficProfile, Trial
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
 from robot_run import ROOT
 
 
-def local_testbed() -> LiveTestbed:
+def local_testbed() -> Testbed:
     """The testbed of topologies/local.yaml."""
     topology = load_topology(ROOT / "topologies/local.yaml", DATA_PLANES)
     host = LocalHost()
-    return LiveTestbed.on(topology, host, [host])
+    return Testbed.on(topology, host, [host])
 
 
-def remote_testbed(worker: Host, topology: Topology) -> LiveTestbed:
+def remote_testbed(worker: Host, topology: Topology) -> Testbed:
     """The testbed of a topology with its worker on another machine. CPUs are placed as in a run."""
-    return LiveTestbed.on(topology, LocalHost(), [worker])
+    return Testbed.on(topology, LocalHost(), [worker])
 
 
 def need(name: str) -> None:
@@ -48,31 +49,36 @@ def end(pod: str, program: str) -> None:
     os.kill(int(process), signal.SIGKILL)
 
 
-def send(sut: SystemUnderTest, size: str = "64") -> None:
+def send(sut: SystemUnderTest, size: str = "64", headers: Headers = PLAIN) -> None:
     """Send frames of this size in both directions. Nearly all must arrive, unchanged and once, in one of several
     trials.
 
     In each trial some frames may be lost: the tester does not wait for frames in flight while a hypervisor stops a CPU.
     """
-    traffic = addressed(TrafficProfile(FrameSize.parse(size), BOTH_DIRECTIONS, 16), sut)
+    frame = FrameSize.parse(size).at_least(headers.smallest_frame)
+    traffic = addressed(TrafficProfile(frame, BOTH_DIRECTIONS, 16, headers), sut)
 
     def measure() -> Sequence[DirectionResult]:
         sut.probe(traffic)
         directions = sut.tester.measure(Trial(traffic, 2000, 0.1)).directions
-        assert not any(each.duplicated or each.corrupted for each in directions), directions
+        assert not any(direction.duplicated or direction.corrupted for direction in directions), directions
         sut.check()
         return directions
 
-    first(lambda directions: all(each.received >= 0.9 * each.sent > 0 for each in directions), measure)
+    first(lambda directions: all(direction.received >= 0.9 * direction.sent > 0 for direction in directions), measure)
 
 
 def forward(
-    chain: Chain, sizes: Sequence[str] = ("64",), testbed: LiveTestbed | None = None, cpus: Sequence[CpuPlan] = ()
+    chain: Chain,
+    sizes: Sequence[str] = ("64",),
+    testbed: Testbed | None = None,
+    cpus: Sequence[CpuPlan] = (),
+    headers: Headers = PLAIN,
 ) -> dict[str, Any]:
     """Set the chain up, here or on `testbed`, and send frames of each size across it. Returns the data plane's
     description."""
     largest = max(map(FrameSize.parse, sizes), key=lambda frame: frame.largest)
-    with (testbed or local_testbed()).build(chain, largest, cpus=cpus) as sut:
+    with (testbed or local_testbed()).build(chain, largest, cpus=cpus, headers=headers) as sut:
         for size in sizes:
-            send(sut, size)
+            send(sut, size, headers)
         return dict(sut.describe())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,23 +9,14 @@ import pytest
 
 from machine import left_as_before
 from namespaces import remove_left_behind
+from podperf.cleanup import put_back
+from podperf.hosts.local import LocalHost
+from podperf.kernel import hugepages
+from podperf.model import PageSize
 from robot_run import Robot, podperf
 from ssh_machine import SshMachine, ssh_machine
 
-pytest_plugins = ("time_left_line",)
-BEGAN = time.monotonic()
-EVERYTHING = os.environ.get("PODPERF_TESTS") == "all"  # asked for by `podperf test --all`
-STAGE_SECONDS = float(os.environ.get("PODPERF_STAGE_SECONDS", "inf"))  # after which no test of a stage of CI begins
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the slow tests out of a run of all tests, unless that is asked for. A choice of tests includes them."""
-    chosen = config.option.keyword or config.option.markexpr or not all(Path(each).is_dir() for each in config.args)
-    if EVERYTHING or chosen:
-        return
-    slow = [each for each in items if each.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [each for each in items if each not in slow]
+pytest_plugins = ("chosen_tests",)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -52,13 +41,6 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
         yield machine
 
 
-@pytest.fixture
-def time_is_left() -> None:
-    """Skip, with the reason, when the time is up that there is for the tests of a slow stage of CI."""
-    if time.monotonic() - BEGAN > STAGE_SECONDS:
-        pytest.skip(f"the {STAGE_SECONDS:.0f} s of PODPERF_STAGE_SECONDS are over")
-
-
 @pytest.fixture(scope="session")
 def last_at_rest() -> list[dict[str, object]]:
     """The machine at rest, as the last test with `machine_as_before` saw it."""
@@ -70,3 +52,23 @@ def machine_as_before(last_at_rest: list[dict[str, object]]) -> Iterator[None]:
     """Check that the machine is the same before and after the test."""
     with left_as_before(last_at_rest):
         yield
+
+
+@pytest.fixture
+def no_reserved_hugepages() -> Iterator[None]:
+    """Take the machine's free hugepages away until the end of the test. A run reserves none while enough are free."""
+    file = Path(hugepages.folder(PageSize.TWO_MIB), "nr_hugepages")
+    if not hugepages.offered(LocalHost()):
+        yield
+        return
+    before = file.read_text()
+    file.write_text("0")
+    yield
+    file.write_text(before)
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[None]:
+    """Check that the test has taken its chains down. If it has not, the next test does not find them."""
+    yield
+    assert put_back(LocalHost()) == [], "the testbed left something behind"

@@ -15,10 +15,10 @@ from podperf.counted_machine.profile import Profiler
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
-from podperf.run import booting
+from podperf.run import session
 from podperf.testbed.access import machines_of
 from podperf.testbed.run_lock import RunLock
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.topology import KernelSettings, load_topology
 from robot_run import ROOT
 
@@ -39,7 +39,7 @@ def demand() -> None:
 class CountedLab:
     """A testbed on a counted machine that is up."""
 
-    testbed: LiveTestbed
+    testbed: Testbed
     inside: Host
     profiler: Profiler
 
@@ -52,10 +52,10 @@ def booted(file: Path = TOPOLOGY, kernel: KernelSettings | None = None) -> Itera
         topology = load_topology(file, DATA_PLANES)
         (worker,) = topology.workers
         counted = replace(worker.counted, kernel=kernel or worker.counted.kernel)
-        topology, plugin = booting.booted(
+        topology, counted_machine = session.booted(
             replace(topology, workers=(replace(worker, counted=counted),)), here, print, undo
         )
         inside, *workers = machines_of(topology, here, undo)
-        profiler = booting.prepared(topology, plugin, inside)
+        profiler = session.prepared(topology, counted_machine, inside)
         assert profiler is not None
-        yield CountedLab(LiveTestbed.on(topology, inside, workers), inside, profiler)
+        yield CountedLab(Testbed.on(topology, inside, workers), inside, profiler)

@@ -15,17 +15,20 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import grpc
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "utest"))
-
-from protocol_buffers import field
 
 FOLDER = "/var/lib/kubelet/device-plugins"
 SOCKET = "podperf-test.sock"
 TIMEOUT = 60.0  # seconds for an answer of the kubelet, whose machine may be emulated
+
+
+def field(number: int, value: bytes) -> bytes:
+    """A field of a message of Protocol Buffers that is a text or another message (wire type 2)."""
+    length, size = b"", len(value)
+    while size > 127:
+        length, size = length + bytes([size & 127 | 128]), size >> 7
+    return bytes([number << 3 | 2]) + length + bytes([size]) + value
 
 
 class DevicePlugin:
@@ -42,12 +45,12 @@ class DevicePlugin:
 
     def watch(self, *_: object) -> Iterator[bytes]:
         """All devices, healthy, until the end."""
-        yield b"".join(field(1, field(1, each.encode()) + field(2, b"Healthy")) for each in self._devices)
+        yield b"".join(field(1, field(1, device.encode()) + field(2, b"Healthy")) for device in self._devices)
         self.over.wait()
 
     def allocate(self, request: bytes, _: object) -> bytes:
         """The environment and the device files of a container with those devices of which the request has the names."""
-        given = [each for each in self._devices if each.encode() in request]
+        given = [device for device in self._devices if device.encode() in request]
         variable = field(1, self._variable.encode()) + field(2, ",".join(given).encode())
         paths = dict.fromkeys(path.encode() for each in given for path in self._devices[each])
         files = (field(3, field(1, path) + field(2, path) + field(3, b"rw")) for path in paths)

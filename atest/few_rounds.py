@@ -5,12 +5,9 @@ It is for runs in which the figures of a comparison do not matter, and its verdi
 
 from __future__ import annotations
 
-from functools import partial
-
-from podperf.methods.comparison import Comparison
-from podperf.run import comparison
+from podperf.experiments import rounds
 
 ROBOT_LISTENER_API_VERSION = 3
-ROUNDS = 6  # with fewer pairs of trials there is no interval at 95 % (podperf.verdicts.ratio_interval)
+ROUNDS = 6  # with fewer pairs of trials there is no interval at 95 % (podperf.experiments.ratio_interval)
 
-comparison.Comparison = partial(Comparison, rounds=ROUNDS)  # type: ignore[misc, assignment]
+rounds.CLAIM_ROUNDS = ROUNDS

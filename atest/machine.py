@@ -122,7 +122,7 @@ def _mounts() -> set[str]:
 
 def _links() -> list[str]:
     links = json.loads("".join(_lines("ip", "-json", "link", "show")))
-    return [f"{each['ifname']} {each['address']} {each['flags']} {each.get('xdp')}" for each in links]
+    return [f"{link['ifname']} {link['address']} {link['flags']} {link.get('xdp')}" for link in links]
 
 
 def _processes() -> list[str]:

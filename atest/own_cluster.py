@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 import pytest
 
 from podperf.cluster.hierarchies import of_this_machine, processes
-from podperf.cluster.layout import FOLDER
+from podperf.cluster.layout import FOLDER, ClusterNetwork
 from podperf.cluster.lifecycle import GROUPS
-from podperf.cluster.parts import are_ready
+from podperf.cluster.parts import DEFAULT, ready_programs
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes.api import Api
+from podperf.kubernetes.manifests import PREFIX
 
 T = TypeVar("T")
 KUBECONFIG = FOLDER / "kubeconfig"
@@ -33,24 +34,33 @@ while True:
 KILLED_IN = 30.0  # seconds for the kernel to kill a program for memory
 
 
-def need_programs(*, multus: bool = False) -> None:
-    """Skip the test unless the programs of the cluster are built, or are to be built. Unavailable if none can run."""
-    if os.environ.get("PODPERF_CLUSTER") != "1" and not are_ready(LocalHost(), multus=multus):
-        how = "cluster up --multus" if multus else "cluster up"
-        pytest.skip(f"the programs of the cluster are not built: sudo ./podperf {how}, or PODPERF_CLUSTER=1")
+def need_programs(*options: str, network: ClusterNetwork = DEFAULT) -> None:
+    """Skip the test unless the programs of a cluster with this network and these options are built, or are to be built.
+
+    Unavailable if none can run here.
+    """
+    if os.environ.get("PODPERF_CLUSTER") != "1":
+
+        def skip(_: str) -> None:
+            """It is told of each program that is about to be made."""
+            how = " --".join((f"cluster up --own --network {network.title}", *options))
+            pytest.skip(f"the programs of the cluster are not built: sudo ./podperf {how}, or PODPERF_CLUSTER=1")
+
+        ready_programs(LocalHost(), skip, options, network)
     of_this_machine()
 
 
 def process_of(program: str, node: str = "") -> int:
     """The first process of the cluster, or of one of its nodes, that has this program's name."""
     groups = [Path(line, node) for line in (FOLDER / GROUPS).read_text().splitlines()]
-    return min(each for each in processes(groups) if Path(f"/proc/{each}/comm").read_text().strip() == program)
+    return min(process for process in processes(groups) if Path(f"/proc/{process}/comm").read_text().strip() == program)
 
 
 def namespaces(api: Api) -> set[str]:
-    """The namespaces of the cluster that are not about to be gone."""
+    """The namespaces that runs have made in the cluster, and that are not about to be gone."""
     found = api.ask("GET", "/api/v1/namespaces")["items"]
-    return {each["metadata"]["name"] for each in found if each["status"]["phase"] == "Active"}
+    names = {each["metadata"]["name"] for each in found if each["status"]["phase"] == "Active"}
+    return {name for name in names if name.startswith(PREFIX)}
 
 
 def awaited(look: Callable[[], T], what: Callable[[], object], timeout: float) -> T:
@@ -72,21 +82,21 @@ def group_of(pod: Mapping[str, Any]) -> Path:
 
 def program_of(pod: Mapping[str, Any]) -> int:
     """The process that is the first one of a pod's container, as this machine counts processes."""
-    (found,) = [each for each in processes([group_of(pod)]) if _number_inside(each) == "1"]
+    (found,) = [process for process in processes([group_of(pod)]) if _number_inside(process) == "1"]
     return found
 
 
 def _number_inside(process: int) -> str:
     """The number that a process has in its own namespace of processes."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    (numbers,) = [each for each in lines if each.startswith("NSpid:")]
+    (numbers,) = [line for line in lines if line.startswith("NSpid:")]
     return numbers.split()[-1]
 
 
 def frames_of(process: int, interface: str = "eth0") -> int:
     """The frames that an interface of the network of this process received and sent (proc_pid_net(5))."""
     lines = Path(f"/proc/{process}/net/dev").read_text().splitlines()
-    (counters,) = [each.partition(":")[2].split() for each in lines if each.strip().startswith(f"{interface}:")]
+    (counters,) = [line.partition(":")[2].split() for line in lines if line.strip().startswith(f"{interface}:")]
     return int(counters[1]) + int(counters[9])
 
 

@@ -73,6 +73,7 @@ class Robot:
         The tester's calibration is short, unless `whole_calibration` is set. With `few_rounds`, a comparison has fewer
         rounds. With `short_search`, a search and a latency trial take a second or two, and may find nothing.
         """
+        folder.mkdir(exist_ok=True)
         self.results = folder / "results"
         path = folder / "topology.yaml"
         path.write_text(topology or SHORT % (trials, duration))
@@ -120,6 +121,12 @@ class Robot:
     def wait_for_trials(self, number: int, timeout: float = 60) -> None:
         """Wait until a test that still runs has this many trials on disk."""
         self.wait_until(lambda: trials_on_disk(self.results) >= number, f"{number} trials", timeout)
+
+    def kill(self, after: int = 0) -> None:
+        """Kill the run when a test has this many trials on disk."""
+        self.wait_for_trials(after)
+        self.process.kill()
+        self.wait()
 
     def wait(self, timeout: float = 300) -> int:
         """Wait for the end; returns the exit code. Without its listener, a run would be slow, so that is an error."""

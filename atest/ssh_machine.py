@@ -12,7 +12,7 @@ from pathlib import Path
 from namespaces import add_namespace
 from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.local import LocalHost
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.hosts.ssh_login import Login, Timeouts
 from robot_run import ROOT
 
@@ -22,11 +22,10 @@ PASSWORD = "correct-horse-battery-staple"
 SHORT_TIMEOUTS = Timeouts(step=3.0, lost=4.0, keepalive=1.0)  # which a busy machine still keeps
 # With its own /run, the machine has no namespaces of this machine. It also has its own passwords. It does not have the
 # files that the set-up built here: a worker gets these files from the run.
-# set-up built here: a worker gets that from the run.
 _START = """
 mount --make-rprivate /
-mount -t tmpfs tmpfs /run
-mkdir /run/sshd
+[ "$3" = same ] || mount -t tmpfs tmpfs /run
+mkdir -p /run/sshd
 mount --bind "$1/shadow" /etc/shadow
 [ ! -d "$2" ] || mount -t tmpfs tmpfs "$2"
 exec /usr/sbin/sshd -D -e -f "$1/sshd_config"
@@ -40,7 +39,6 @@ StrictModes no
 UsePAM no
 PermitRootLogin yes
 PasswordAuthentication yes
-Subsystem sftp internal-sftp
 SetEnv HOME={folder}
 """  # a home without the start-up files of who runs the tests, which may wait for something
 
@@ -81,11 +79,13 @@ def has_penalties() -> bool:
 
 
 @contextmanager
-def ssh_machine(folder: Path, *, second: bool = False, settings: str = "") -> Iterator[SshMachine]:
+def ssh_machine(
+    folder: Path, *, second: bool = False, settings: str = "", same_run: bool = False
+) -> Iterator[SshMachine]:
     """The machine, or the second machine that a test may have, until the context ends.
 
-    `settings` are additional lines for its sshd_config. Without them, the server allows failed logins without a
-    penalty.
+    `settings` are additional lines for its sshd_config. Without them, the server allows
+    failed logins without a penalty. With `same_run`, it has the /run of this machine, as this machine itself.
     """
     name = "ssh2" if second else "ssh"
     address, near = (SECOND_ADDRESS, _SECOND_NEAR_ADDRESS) if second else (ADDRESS, NEAR_ADDRESS)
@@ -104,7 +104,7 @@ def ssh_machine(folder: Path, *, second: bool = False, settings: str = "") -> It
         configuration = _CONFIGURATION.format(address=address, folder=folder)
         (folder / "sshd_config").write_text(configuration + (settings or lenient))
         machine = ["nsenter", f"--net=/run/netns/{network.namespace}", "unshare", "--mount"]
-        inside = [*machine, "sh", "-ec", _START, "sh", str(folder), str(ROOT / "build")]
+        inside = [*machine, "sh", "-ec", _START, "sh", str(folder), str(ROOT / "build"), "same" if same_run else "own"]
         with (folder / "sshd.log").open("wb") as log:
             server = subprocess.Popen(inside, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         undo.callback(server.wait)

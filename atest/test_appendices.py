@@ -43,10 +43,10 @@ def test_what_can_be_measured_is_and_the_rest_is_skipped_with_the_reason(tmp_pat
     assert set(record["data_plane"]) == set(rounds["rates"])
     published = record["methods"]["published"]
     assert (published["sought_loss_ratio"], published["unit"]) == (0.001, None), "as the slides have it"
-    assert [(each["name"], each["measured_as"]) for each in published["rows"]] == [
+    assert [(row["name"], row["measured_as"]) for row in published["rows"]] == [
         (name, "NDR") for name in rounds["rates"]
     ]
-    assert all(each["l2_gigabits"] > 0 for each in published["rows"])
+    assert all(row["l2_gigabits"] > 0 for row in published["rows"])
 
     reasons = {name: each["reason"] for name, each in found.items() if each["outcome"] == "skipped"}
     assert len(reasons) == len(chosen) - 1

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from chains import forward, local_testbed, need
-from podperf.cleanup import put_back
+from podperf.dataplanes.bpf_object import BpfObjectSettings
 from podperf.dataplanes.bpf_programs import OBJECTS
 from podperf.errors import PodperfError, Unavailable
-from podperf.hosts.local import LocalHost
 from podperf.model import Chain
 from podperf.testbed import system_under_test
-from podperf.testbed.testbed import LiveTestbed
-from podperf.topology import BpfObjectSettings
+from podperf.testbed.testbed import Testbed
 
 PASSING = """
 #include <linux/bpf.h>
@@ -29,14 +26,12 @@ SEC("xdp") int pass_xdp(struct xdp_md *frame) { return XDP_PASS; }
 char _license[] SEC("license") = "Dual BSD/GPL";
 """
 
-pytestmark = pytest.mark.distribution
+pytestmark = [pytest.mark.distribution, pytest.mark.usefixtures("nothing_left")]
 
 
 @pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
+def needed() -> None:
     need("bpf-object")
-    yield
-    assert put_back(LocalHost()) == [], "the testbed left something behind"
 
 
 @pytest.fixture
@@ -50,10 +45,10 @@ def passing(tmp_path: Path) -> Path:
     return made
 
 
-def local_testbed_with(settings: BpfObjectSettings | None) -> LiveTestbed:
+def local_testbed_with(settings: BpfObjectSettings | None) -> Testbed:
     """The local testbed, whose topology names this object."""
     testbed = local_testbed()
-    testbed.topology = replace(testbed.topology, bpf_object=settings)
+    testbed.topology = replace(testbed.topology, data_planes={"bpf-object": settings})
     return testbed
 
 
@@ -81,11 +76,19 @@ def test_the_program_decides_about_each_frame(passing: Path, monkeypatch: pytest
 
 
 def test_an_object_or_a_program_that_there_is_not_is_told(passing: Path) -> None:
-    with pytest.raises(PodperfError, match=r"there is no BPF object /nowhere\.o \(the key `bpf_object\.file`\)"):
+    with pytest.raises(
+        PodperfError, match=r"there is no BPF object /nowhere\.o \(the key `data_planes\.bpf-object\.file`\)"
+    ):
         forward(Chain("bpf-object", 0), testbed=local_testbed_with(BpfObjectSettings("/nowhere.o", "tc")))
-    with pytest.raises(PodperfError, match="does not take"):
-        forward(
-            Chain("bpf-object", 0), testbed=local_testbed_with(BpfObjectSettings(str(passing), "xdp", program="none"))
-        )
+    for settings in (
+        BpfObjectSettings(str(passing), "xdp", program="none"),
+        BpfObjectSettings(str(passing), "tc", program="none"),
+        BpfObjectSettings(str(passing), "tc", section="none"),
+    ):
+        with pytest.raises(PodperfError, match=r"passing.* doesn't contain .* none.*: drop_tc, pass_tc, pass_xdp$"):
+            forward(Chain("bpf-object", 0), testbed=local_testbed_with(settings))
+    source = BpfObjectSettings(str(passing.with_suffix(".c")), "tc")
+    with pytest.raises(PodperfError, match="it is no BPF object: make one by `clang"):
+        forward(Chain("bpf-object", 0), testbed=local_testbed_with(source))
     with pytest.raises(Unavailable, match="the topology names no BPF object"):
         forward(Chain("bpf-object", 0), testbed=local_testbed_with(None))

@@ -27,38 +27,24 @@ from typing import Any
 
 import pytest
 import yaml
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from api_calls_of_a_pair import PATHS
 from attempts import first
 from machine import once_as, snapshot
-from own_cluster import (
-    KUBECONFIG,
-    awaited,
-    frames_of,
-    namespaces,
-    need_programs,
-    process_of,
-    program_of,
-    use_up_memory,
-)
-from podperf.cluster import other_clusters
-from podperf.cluster.certificates import LIFE, Authority
-from podperf.cluster.layout import BRIDGE, FOLDER, SERVICES
-from podperf.cluster.other_clusters import Surroundings
-from podperf.cluster.parts import are_ready, ready_parts
+from own_cluster import KUBECONFIG, awaited, frames_of, namespaces, need_programs, process_of, program_of
+from podperf.cluster.core import LIFE, Authority
+from podperf.cluster.layout import BRIDGE, FOLDER, SERVICES, ClusterNetwork
+from podperf.cluster.parts import ALL_NETWORKS, ready_programs
 from podperf.cluster.pod_image import POD, WHOLE, ready_image
 from podperf.cpu_lists import parse_cpu_list
 from podperf.errors import PodperfError, Unavailable
+from podperf.frames import AddressFamily, Headers
 from podperf.hosts.local import LocalHost
 from podperf.kernel.threads import threads_named
 from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.pods import PodDidNotStart, await_phase, why_ended, why_not_running
-from podperf.kubernetes.receive_threads import starter
+from podperf.kubernetes.ports import Outside
 from podperf.kubernetes.rights import (
     NAMESPACED_FILE,
     OF_A_RUN,
@@ -69,22 +55,22 @@ from podperf.kubernetes.rights import (
     allowed,
 )
 from podperf.kubernetes.run_namespace import RunNamespace
-from podperf.kubernetes.settings import IMAGE
-from podperf.model import FrameSize, TrafficProfile, Trial
+from podperf.kubernetes.running_pods import PodDidNotStart, await_phase, why_ended, why_not_running
+from podperf.kubernetes.settings import IMAGE, KubernetesSettings
+from podperf.kubernetes.tester import KubernetesTester
+from podperf.kubernetes.tester_objects import thread_starter
+from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
 from podperf.testers.base import UNPACED, TesterPort
-from podperf.testers.kubernetes_pods import KubernetesTester
-from podperf.testers.kubernetes_settings import KubernetesSettings
-from podperf.testers.outside_port import Outside
 from robot_run import ROOT, Robot, podperf, trials_on_disk
+from traffic import TRAFFIC, traffic_of
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.cluster,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
-    pytest.mark.usefixtures("time_is_left"),
 ]
 READY_IN, MEMORY = 30.0, 1.5e9  # seconds and bytes
-ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+NETWORK_READY_IN = 45.0  # seconds for two nodes
 SHORT_TRIALS = {"trials": 2, "duration": 0.3}
 LONG_TRIALS = {"trials": 100, "duration": 4}  # of a run that does not end by itself in the time of a test
 MODEST_LOAD = 1000  # frames/s, the least maximum of a topology; two runs beside each other deliver it on a busy machine
@@ -101,13 +87,14 @@ MEASURING = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from podperf.kubernetes.manifests import PodWishes
-from podperf.model import FrameSize, TrafficProfile, Trial
-from podperf.testers.kubernetes_pods import KubernetesTester
+from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
+from podperf.kubernetes.tester import KubernetesTester
+from podperf.kubernetes.tester_objects import thread_starter
 from podperf.kubernetes.settings import IMAGE
-from podperf.testers.kubernetes_settings import KubernetesSettings
+from podperf.kubernetes.settings import KubernetesSettings
 tester = KubernetesTester(KubernetesSettings(PodWishes(IMAGE), sys.argv[2], destination="service"))
 while True:
-    tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 1000.0, 1.0))
+    tester.measure(Trial(AddressedTraffic(TrafficProfile(FrameSize.parse(64))), 1000.0, 1.0))
 """
 ONE_ROW = ("--test", "Pod to pod on one node, 64 B", str(ROOT / "tests"))
 ROW_OF_NODE = ONE_ROW[1]
@@ -117,12 +104,13 @@ OUTSIDE, ADDRESS_OUTSIDE = "outside-of-cluster", ip_interface("10.199.0.100/24")
 ROW_OF_POLICIES = ("--test", "Pod to pod on one node, 10 NetworkPolicies, 64 B", str(ROOT / "tests"))
 
 
-def started(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """`podperf cluster up --own`, which must succeed. No other cluster of the machine is used."""
+def started(*arguments: str, seconds: float = READY_IN) -> subprocess.CompletedProcess[str]:
+    """`podperf cluster up --own`, which must succeed in this time, or with two nodes in twice of it. No other cluster
+    of the machine is used."""
     done = podperf("cluster", "up", "--own", *arguments, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    (seconds,) = re.findall(r"ready after ([\d.]+) s", done.stdout)
-    assert float(seconds) < READY_IN * (2 if "2" in arguments else 1)
+    (ready_after,) = re.findall(r"ready after ([\d.]+) s", done.stdout)
+    assert float(ready_after) < seconds * (2 if "2" in arguments else 1)
     return done
 
 
@@ -132,7 +120,7 @@ def machine_as_before() -> Iterator[None]:
     here = LocalHost()
     try:
         need_programs()
-        ready_parts(here, print)
+        ready_programs(here, print)
         ready_image(here, print, POD)
     except Unavailable as reason:
         pytest.skip(str(reason))
@@ -157,20 +145,20 @@ class TestUpAndDown:
                 assert while_up[part] == before[part], part
             settings = KubernetesSettings(PodWishes(IMAGE, cpus=1), str(KUBECONFIG), nodes=2)
             with closing(KubernetesTester(settings)) as tester:
-                trial = Trial(TrafficProfile(FrameSize.parse(64), flows=10), 2000.0, 0.5)
+                trial = Trial(traffic_of(64, flows=10), 2000.0, 0.5)
                 first(lambda result: result.sent == 1000 and result.lost < 100, partial(tester.measure, trial))
                 pods = tester.describe()["pods"]
-                assert {each["node"] for each in pods.values()} == {"node1", "node2"}
-                for each in pods.values():  # CPU 0 is the node's
-                    assert each["cpus"] not in {None, "0"} and each["cpus_of_threads"] == [each["cpus"]]
-                    assert len(parse_cpu_list(each["cpus"])) == 1
+                assert {pod["node"] for pod in pods.values()} == {"node1", "node2"}
+                for pod in pods.values():  # CPU 0 is the node's
+                    assert pod["cpus"] not in {None, "0"} and pod["cpus_of_threads"] == [pod["cpus"]]
+                    assert len(parse_cpu_list(pod["cpus"])) == 1
             again = podperf("cluster", "up", check=False)
-            assert again.returncode == 1
+            assert again.returncode == 254
             assert "a cluster runs already" in again.stderr
         finally:
             podperf("cluster", "down")
         assert once_as(before, snapshot) == before
-        assert podperf("cluster", "status", check=False).returncode == 1
+        assert podperf("cluster", "status", check=False).returncode == 254
 
     @pytest.mark.parametrize("seconds", [1.0, 3.0, 6.0])
     def test_a_killed_start_leaves_no_process_and_down_removes_the_rest(self, seconds: float) -> None:
@@ -187,15 +175,59 @@ class TestUpAndDown:
         assert not FOLDER.exists()
 
 
-@pytest.fixture(scope="class")
-def api() -> Iterator[Api]:
-    """The API of a cluster of one node."""
-    started()
+class TestNetworks:
+    """Each network of podperf's own cluster. CI has a stage for these tests."""
+
+    @pytest.mark.parametrize("network", ALL_NETWORKS, ids=[each.title for each in ALL_NETWORKS])
+    def test_pods_on_two_nodes_reach_each_other_and_nothing_is_left(self, network: ClusterNetwork) -> None:
+        try:
+            need_programs(network=network)
+            ready_programs(LocalHost(), print, (), network)
+        except Unavailable as reason:
+            pytest.skip(str(reason))
+        before = snapshot()
+        started("--nodes", "2", "--network", network.title, seconds=NETWORK_READY_IN / 2)
+        try:
+            while_up = snapshot()
+            for part in ("namespaces", "links", "settings", "packet filter", "mounts", "bpf programs"):
+                assert while_up[part] == before[part], part
+            assert f"network {network.title}, " in podperf("cluster", "status").stdout
+            with cluster_tester(nodes=2) as tester:
+                families = [each for each in AddressFamily if each in tester.ports["left"].addresses]
+                assert AddressFamily.IPV4 in families
+                for family in families:
+                    profile = TrafficProfile(FrameSize.parse(84), flows=10, headers=Headers(family))
+                    trial = Trial(AddressedTraffic(profile), 2000.0, 0.5)
+                    first(lambda result: (result.sent, result.received) == (1000, 1000), partial(tester.measure, trial))
+                with pytest.raises(Unavailable, match=r"frames of 9018 B need an MTU of 9000, .* that fits has \d+ B"):
+                    tester.measure(Trial(traffic_of(9018), 2000.0, 0.5))
+        finally:
+            podperf("cluster", "down")
+        assert once_as(before, snapshot) == before
+        assert not FOLDER.exists()
+
+
+def cluster_tester(kubeconfig: Path = KUBECONFIG, **settings: Any) -> closing[KubernetesTester]:
+    """A tester in pods of the cluster, with these settings."""
+    return closing(KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(kubeconfig), **settings)))
+
+
+@contextmanager
+def cluster(*arguments: str) -> Iterator[Api]:
+    """The API of a cluster that runs meanwhile."""
+    started(*arguments)
     try:
         with closing(log_in(str(KUBECONFIG), None)) as found:
             yield found
     finally:
         podperf("cluster", "down")
+
+
+@pytest.fixture(scope="class")
+def api() -> Iterator[Api]:
+    """The API of a cluster of one node."""
+    with cluster() as found:
+        yield found
 
 
 def topology(folder: Path, mrr: Mapping[str, float] | None = None, /, **settings: Any) -> Path:
@@ -253,26 +285,8 @@ def delaying_proxy(port: int, seconds: float) -> Iterator[int]:
 def cpu_ticks(threads: Iterable[int]) -> int:
     """The CPU time of these threads, in clock ticks of 10 ms."""
     return sum(
-        sum(map(int, Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[11:13])) for each in threads
+        sum(map(int, Path(f"/proc/{thread}/stat").read_text().rpartition(")")[2].split()[11:13])) for thread in threads
     )
-
-
-def signed_anew(token: str, ends: datetime) -> str:
-    """A token of a service account with another end, signed with the key of the cluster (RFC 7515, ES256)."""
-    head, content, _ = token.split(".")
-    claims = json.loads(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4)))
-    begins = ends - timedelta(hours=2)
-    claims |= {"exp": int(ends.timestamp()), "iat": int(begins.timestamp()), "nbf": int(begins.timestamp())}
-    signed = f"{head}.{encoded(json.dumps(claims).encode())}"
-    key = serialization.load_pem_private_key((FOLDER / "control/tokens.key").read_bytes(), None)
-    assert isinstance(key, ec.EllipticCurvePrivateKey)
-    parts = decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
-    return f"{signed}.{encoded(b''.join(each.to_bytes(32, 'big') for each in parts))}"
-
-
-def encoded(data: bytes) -> str:
-    """Data as in a token: base64 for URLs, without padding."""
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 @contextmanager
@@ -292,10 +306,14 @@ def outside(*, cabled: bool = True) -> Iterator[None]:
 
 
 class TestMeasuring:
-    """One cluster for all of these tests."""
+    """One cluster for all of these tests. None of them leaves a namespace of a run."""
+
+    @pytest.fixture(autouse=True)
+    def no_namespace_left(self, api: Api) -> Iterator[None]:
+        yield
+        assert not namespaces(api)
 
     def test_two_pods_measure_the_network_between_them(self, api: Api, tmp_path: Path) -> None:
-        before = namespaces(api)
         run = Robot(tmp_path, *ONE_ROW, topology=topology(tmp_path).read_text())
         assert run.wait() == 0, run.messages()
         (record,) = run.records()
@@ -304,7 +322,6 @@ class TestMeasuring:
         pods = record["tester"]["pods"]
         assert pods["left"]["node"] == pods["right"]["node"] == "node1"
         assert pods["left"]["image"].startswith(("sha256:", "localhost/podperf/pod"))
-        assert namespaces(api) == before
 
     def test_the_api_server_would_take_the_plan(self, api: Api, tmp_path: Path) -> None:
         path = topology(tmp_path, namespace="default", network_policies=2)
@@ -329,15 +346,13 @@ class TestMeasuring:
         limited.write_text(yaml.safe_dump(content))
         with closing(log_in(str(limited), None)) as login:
             of_runs = (*OF_A_RUN, *OF_SERVICES, *OF_POLICIES, *OF_ATTACHMENTS)
-            assert all(allowed(login, each, "podperf") for each in of_runs)
+            assert all(allowed(login, run, "podperf") for run in of_runs)
             assert not any(allowed(login, each, None) for each in (*of_runs, *OF_NAMESPACES))
             with pytest.raises(ApiError, match="forbidden"):
                 login.ask("GET", "/api/v1/namespaces/kube-system/pods")
         policies = "/apis/networking.k8s.io/v1/namespaces/podperf/networkpolicies"
         with pytest.raises(Unavailable, match="the cluster does not enforce NetworkPolicies"):
-            KubernetesTester(
-                KubernetesSettings(PodWishes(IMAGE), str(limited), namespace="podperf", network_policies=3)
-            )
+            cluster_tester(limited, namespace="podperf", network_policies=3)
         assert not api.ask("GET", policies)["items"]
         settings = {"kubeconfig": str(limited), "namespace": "podperf"}
         said = podperf("check", str(topology(tmp_path, **settings)), check=False)
@@ -346,9 +361,8 @@ class TestMeasuring:
         assert not api.ask("GET", "/api/v1/namespaces/podperf/pods")["items"]
 
     def test_frames_reach_a_pod_through_a_service(self, api: Api) -> None:
-        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), destination="service")
-        with closing(KubernetesTester(settings)) as tester:
-            trial = Trial(TrafficProfile(FrameSize.parse(64), flows=100), 2000.0, 0.5)
+        with cluster_tester(destination="service") as tester:
+            trial = Trial(traffic_of(64, flows=100), 2000.0, 0.5)
             result = first(lambda each: each.sent == 1000 and each.lost < 100, partial(tester.measure, trial))
             assert ip_address(tester.describe()["services"]["right"]) in ip_network(SERVICES)
         assert result.directions[0].latency is not None
@@ -357,12 +371,11 @@ class TestMeasuring:
         host = LocalHost()
         if not threads_named(host, "kthreadd"):
             pytest.skip("the kernel's threads are not to be seen among the process numbers here")
-        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), receive_threads=True)
-        with closing(KubernetesTester(settings)) as tester:
+        with cluster_tester(receive_threads=True) as tester:
             threads = threads_named(host, "napi/veth")
             assert len(threads) >= len(tester.ports)
             before = cpu_ticks(threads)
-            result = tester.measure(Trial(TrafficProfile(FrameSize.parse(64), flows=100), UNPACED, 1.0))
+            result = tester.measure(Trial(traffic_of(64, flows=100), UNPACED, 1.0))
             assert result.received > 1000
             assert cpu_ticks(threads) - before > 10, "the threads were busy for more than 0.1 s"
             assert tester.facts.engine_remark is None and tester.describe()["receive_threads"]
@@ -370,23 +383,21 @@ class TestMeasuring:
     def test_a_pod_whose_interface_is_no_veth_gets_no_receive_thread(self, api: Api) -> None:
         place = RunNamespace(api)
         try:
-            place.start(starter("t", place.run, place.owners, PodWishes(IMAGE), "node1", ("1", "1")))
+            pod = thread_starter("left", place.run, place.owners, PodWishes(IMAGE), "node1", ("1", "1"))
+            place.start(pod)
             with pytest.raises(PodDidNotStart, match="interface 1 of the node is no veth of this pod"):
-                await_phase(place, "t", "Succeeded")
+                await_phase(place, pod["metadata"]["name"], "Succeeded")
         finally:
             place.close()
 
     def test_a_cluster_that_enforces_no_policies_skips_the_rows(self, api: Api, tmp_path: Path) -> None:
-        before = namespaces(api)
         run = Robot(tmp_path, *ROW_OF_POLICIES, topology=topology(tmp_path, network_policies=10).read_text())
         assert run.wait() == 0, run.messages()
         (record,) = run.records()
         assert record["outcome"] == "skipped"
         assert record["reason"] == "the cluster does not enforce NetworkPolicies"
-        assert namespaces(api) == before
 
     def test_frames_reach_a_host_outside(self, api: Api, tmp_path: Path) -> None:
-        before = namespaces(api)
         settings = {"destination": "host", "host": {"interface": "eth1", "namespace": OUTSIDE}}
         with outside():
             run = Robot(tmp_path, *ROW_OUTSIDE, topology=topology(tmp_path, **settings).read_text())
@@ -396,7 +407,6 @@ class TestMeasuring:
         assert record["results"]["mrr"]["frames_per_second"] > 10_000
         assert record["tester"]["outside"]["address"] == str(ADDRESS_OUTSIDE.ip)
         assert list(record["tester"]["pods"]) == ["left"]
-        assert namespaces(api) == before
 
     def test_a_host_outside_that_no_frame_reaches_gets_no_load(self, api: Api) -> None:
         settings = KubernetesSettings(
@@ -406,22 +416,18 @@ class TestMeasuring:
             KubernetesTester(settings, Outside(LocalHost()))
 
     def test_two_runs_beside_each_other_leave_each_other_alone(self, api: Api, tmp_path: Path) -> None:
-        before = namespaces(api)
-        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
-        trial = Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 1.0)
-        with closing(KubernetesTester(settings)) as other:
-            with closing(KubernetesTester(settings)) as one, ThreadPoolExecutor() as pool:
+        trial = Trial(TRAFFIC, 500.0, 1.0)
+        with cluster_tester() as other:
+            with cluster_tester() as one, ThreadPoolExecutor() as pool:
                 results = list(pool.map(lambda tester: tester.measure(trial), (one, other)))
                 # The senders share CPUs, so each may be late. ARP is stray, too, but hundreds of frames are not ARP.
-                assert all(each.sent > 100 and each.received > 0.9 * each.sent for each in results)
-                assert all(each.stray < 50 for each in results)
+                assert all(result.sent > 100 and result.received > 0.9 * result.sent for result in results)
+                assert all(result.stray < 50 for result in results)
                 assert not podperf("clean", str(topology(tmp_path))).stdout.count("namespace podperf-")
-            assert len(namespaces(api) - before) == 1
+            assert len(namespaces(api)) == 1
             assert other.measure(trial).received > 100
-        assert namespaces(api) == before
 
     def test_clean_deletes_what_runs_left_that_were_killed_at_any_step(self, api: Api, tmp_path: Path) -> None:
-        before = namespaces(api)
         for seconds in KILLED_AFTER:
             known = namespaces(api)
             run = subprocess.Popen([sys.executable, "-c", MEASURING, str(ROOT / "libraries"), str(KUBECONFIG)])
@@ -431,22 +437,10 @@ class TestMeasuring:
             time.sleep(seconds)
             run.kill()
             run.wait()
-        assert len(namespaces(api) - before) == len(KILLED_AFTER)
-        podperf("clean", str(topology(tmp_path)))
-        assert namespaces(api) == before
-
-    def test_clean_deletes_what_a_killed_run_left(self, api: Api, tmp_path: Path) -> None:
-        before = namespaces(api)
-        path = topology(tmp_path)
-        run = Robot(tmp_path, *ONE_ROW, topology=path.read_text())
-        deadline = time.monotonic() + START_TIMEOUT
-        while namespaces(api) == before and time.monotonic() < deadline:
-            time.sleep(0.1)
-        (left,) = namespaces(api) - before
-        run.process.send_signal(signal.SIGKILL)
-        run.process.wait()
-        assert f"namespace {left}" in podperf("clean", str(path)).stdout
-        assert namespaces(api) == before
+        left = namespaces(api)
+        assert len(left) == len(KILLED_AFTER)
+        said = podperf("clean", str(topology(tmp_path))).stdout
+        assert all(f"namespace {each}" in said for each in left) and not namespaces(api)
 
     @pytest.mark.parametrize(
         ("labels", "quota", "cause"),
@@ -467,49 +461,15 @@ class TestMeasuring:
             assert once_as(True, lambda: "hard" in api.ask("GET", f"{path}/none").get("status", {}))
         began = time.monotonic()
         with pytest.raises(ApiError, match=cause):
-            KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), namespace=name))
+            cluster_tester(namespace=name)
         assert time.monotonic() - began < 30
         for kind in ("pods", "configmaps"):
             found = api.ask("GET", f"/api/v1/namespaces/{name}/{kind}")["items"]
             assert not [each for each in found if each["metadata"]["name"] != "kube-root-ca.crt"], kind
 
-    def test_the_reason_of_an_admission_policy_is_told(self, api: Api) -> None:
-        """A policy refuses a pod as a webhook does. The API server judges by itself: no further server is needed."""
-        name, message = "forbidding", "no pods on Wednesdays"
-        api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-        of_pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-        spec = {
-            "matchConstraints": {"resourceRules": [of_pods]},
-            "validations": [{"expression": "false", "message": message}],
-        }
-        there = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
-        binding = {"policyName": name, "validationActions": ["Deny"], "matchResources": there}
-        kinds = {"validatingadmissionpolicies": spec, "validatingadmissionpolicybindings": binding}
-        try:
-            for kind, content in kinds.items():
-                api.ask("POST", f"{ADMISSION}/{kind}", {"metadata": {"name": name}, "spec": content})
-            pod = manifests.pod("p", "none", [], ["sleep", "1"], PodWishes(IMAGE))
-
-            def refuses() -> bool:
-                try:
-                    api.ask("POST", f"/api/v1/namespaces/{name}/pods", pod, [("dryRun", "All")])
-                except ApiError as error:
-                    return message in str(error)
-                return False
-
-            assert once_as(True, refuses), "the API server reads a new policy within a second or two"
-            with pytest.raises(ApiError, match=message):
-                KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), namespace=name))
-            left = api.ask("GET", f"/api/v1/namespaces/{name}/configmaps")["items"]
-            assert {each["metadata"]["name"] for each in left} <= {"kube-root-ca.crt"}
-        finally:
-            for kind in kinds:
-                api.delete(f"{ADMISSION}/{kind}/{name}")
-
     @pytest.mark.parametrize(
         ("wishes", "command", "cause"),
         [
-            ({"node_selector": {"zone": "moon"}}, ["sleep", "60"], "no node takes it (0/1 nodes are available"),
             ({"cpus": 64}, ["sleep", "60"], "Insufficient cpu"),
             ({"memory": "16Mi"}, ["tail", "/dev/zero"], "its program ended with exit code 137 (OOMKilled)"),
             ({}, ["nothing-of-this-name"], '"nothing-of-this-name": executable file not found'),
@@ -529,49 +489,14 @@ class TestMeasuring:
         finally:
             place.close()
 
-    def test_a_script_named_k3s_gets_the_images_beside_a_real_api_server(
-        self, api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The cluster of podperf plays the part of k3s, and KUBECONFIG names it by a file of another name."""
-        script, copy = tmp_path / "k3s", tmp_path / "copy"
-        script.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/said\n')
-        script.chmod(0o755)
-        copy.write_bytes(KUBECONFIG.read_bytes())
-        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-        monkeypatch.setattr(other_clusters, "K3S_KUBECONFIG", KUBECONFIG)
-        for environment in ({}, {"KUBECONFIG": str(copy)}):
-            found = other_clusters.used(Surroundings(LocalHost(), environment, print))
-            assert found is not None
-            state = other_clusters.state_of(found.kubeconfig)
-            assert state.version.startswith("v1.")
-            assert state.nodes == {"node1": None}
-            found.up(1, [Path("/one.tar"), Path("/two.tar")])
-            assert not found.down()
-        imports = [f"ctr --namespace k8s.io images import /{each}.tar" for each in ("one", "two")]
-        assert (tmp_path / "said").read_text().splitlines() == imports * 2
-
-    def test_an_api_server_that_pauses_in_a_trial_does_not_matter(self, api: Api) -> None:
-        server = process_of("kube-apiserver")
-        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
-        with closing(KubernetesTester(settings)) as tester, ThreadPoolExecutor() as pool:
-            measuring = pool.submit(tester.measure, Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 4.0))
-            time.sleep(2)  # in the middle of the trial
-            os.kill(server, signal.SIGSTOP)
-            try:
-                time.sleep(2)
-            finally:
-                os.kill(server, signal.SIGCONT)
-            assert measuring.result().received > 1000
-
     def test_an_api_server_that_hangs_in_a_trial_is_named_after_it(self, api: Api) -> None:
-        before = namespaces(api)
         server = process_of("kube-apiserver")
-        with closing(KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG)))) as tester:
-            (namespace,) = namespaces(api) - before
+        with cluster_tester() as tester:
+            (namespace,) = namespaces(api)
             program = program_of(pods_in(api, namespace)[0])
             before_trial = frames_of(program)
             with ThreadPoolExecutor() as pool:
-                measuring = pool.submit(tester.measure, Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 2.0))
+                measuring = pool.submit(tester.measure, Trial(TRAFFIC, 500.0, 2.0))
                 awaited(lambda: frames_of(program) > before_trial + 100, measuring.result, START_TIMEOUT)
                 began = time.monotonic()
                 os.kill(server, signal.SIGSTOP)
@@ -581,21 +506,18 @@ class TestMeasuring:
                     assert time.monotonic() - began < HANG_TIMEOUT
                 finally:
                     os.kill(server, signal.SIGCONT)
-        assert namespaces(api) == before
 
     @pytest.mark.parametrize("evict", [True, False])
     def test_a_tester_that_somebody_evicts_or_deletes_in_a_trial_has_the_clusters_cause(
         self, api: Api, evict: bool
     ) -> None:
-        before = namespaces(api)
-        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
-        with closing(KubernetesTester(settings)) as tester, ThreadPoolExecutor() as pool:
-            (namespace,) = namespaces(api) - before
+        with cluster_tester() as tester, ThreadPoolExecutor() as pool:
+            (namespace,) = namespaces(api)
             pod = pods_in(api, namespace)[1]
             right, program = pod["metadata"]["name"], program_of(pod)
             before_trial = frames_of(program)
             began = time.monotonic()
-            measuring = pool.submit(tester.measure, Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 4.0))
+            measuring = pool.submit(tester.measure, Trial(TRAFFIC, 500.0, 4.0))
             awaited(lambda: frames_of(program) > before_trial + 100, measuring.result, START_TIMEOUT)
             path = f"/api/v1/namespaces/{namespace}/pods/{right}"
             if evict:
@@ -607,28 +529,6 @@ class TestMeasuring:
             with pytest.raises(PodperfError, match=cause):
                 measuring.result()
             assert time.monotonic() - began < 60
-        assert namespaces(api) == before
-
-    def test_a_tester_that_the_kernel_kills_for_memory_in_a_trial_has_the_clusters_cause(
-        self, api: Api, tmp_path: Path
-    ) -> None:
-        before = namespaces(api)
-        run = Robot(tmp_path, *ONE_ROW, topology=topology(tmp_path, LONG_TRIALS).read_text())
-        run.wait_for_trials(1)
-        (namespace,) = namespaces(api) - before
-        left, _ = pods_in(api, namespace)
-        program = program_of(left)
-        before_trial = frames_of(program)
-        run.wait_until(lambda: frames_of(program) > before_trial + 1000, "frames of a trial")
-        began = time.monotonic()
-        use_up_memory(left)
-        assert run.wait() == 1
-        assert time.monotonic() - began < LONG_TRIALS["duration"] + 30
-        (record,) = run.records()
-        cause = r"ended while it measured: its program ended with exit code 137 \(OOMKilled\)"
-        assert record["outcome"] == "failed"
-        assert re.search(f"pod {left['metadata']['name']} on node1 {cause}", record["reason"]), record["reason"]
-        assert namespaces(api) == before
 
     def test_a_pod_that_a_node_evicts_has_the_nodes_cause(self, api: Api) -> None:
         place = RunNamespace(api)
@@ -646,45 +546,7 @@ class TestMeasuring:
         finally:
             place.close()
 
-    def test_a_webhook_that_refuses_pods_is_named(self, api: Api) -> None:
-        before = namespaces(api)
-        hook = {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": "refuses"},
-            "webhooks": [
-                {
-                    "name": "refuses.example.com",
-                    "admissionReviewVersions": ["v1"],
-                    "sideEffects": "None",
-                    "timeoutSeconds": 2,
-                    "clientConfig": {"url": "https://127.0.0.1:1/"},
-                    "rules": [
-                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-                    ],
-                }
-            ],
-        }
-        path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-        api.ask("POST", path, hook)
-        try:
-            began = time.monotonic()
-            # The API server knows the webhook after a moment, and takes pods until then.
-            deadline = began + START_TIMEOUT
-            while True:
-                try:
-                    KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))).close()
-                except ApiError as error:
-                    assert 'failed calling webhook "refuses.example.com"' in str(error), error
-                    break
-                assert time.monotonic() < deadline
-            assert time.monotonic() - began < 60
-        finally:
-            api.delete(f"{path}/refuses")
-        assert namespaces(api) == before
-
     def test_a_run_works_with_an_api_server_that_takes_a_second_for_each_answer(self, api: Api, tmp_path: Path) -> None:
-        before = namespaces(api)
         content = yaml.safe_load(KUBECONFIG.read_text())
         (port,) = re.findall(r":(\d+)$", content["clusters"][0]["cluster"]["server"])
         with delaying_proxy(int(port), seconds=1.0) as slow:
@@ -695,10 +557,9 @@ class TestMeasuring:
             with closing(log_in(str(path), None)) as login:
                 login.ask("GET", "/version")
             assert time.monotonic() - began > 1
-            with closing(KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(path)))) as tester:
-                assert tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 1.0)).received > 400
+            with cluster_tester(path) as tester:
+                assert tester.measure(Trial(TRAFFIC, 500.0, 1.0)).received > 400
             assert time.monotonic() - began < SLOW_TIMEOUT
-        assert namespaces(api) == before
 
     def test_a_client_certificate_that_has_expired_is_named(self, api: Api, tmp_path: Path) -> None:
         then = datetime.now(UTC) - LIFE - timedelta(days=1)
@@ -713,77 +574,19 @@ class TestMeasuring:
         path.write_text(yaml.safe_dump(content))
         said = f"Unauthorized; the client certificate of the login expired on {then + LIFE:%Y-%m-%d %H:%M} UTC"
         with pytest.raises(ApiError, match=said):
-            KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(path)))
+            cluster_tester(path)
         # The suites say so before they start a pod.
         run = Robot(tmp_path, *ONE_ROW, topology=topology(tmp_path, kubeconfig=str(path)).read_text())
         assert run.wait() == 1
         assert f"the API server answers 401 Unauthorized to {api.where}/readyz" in run.messages()
         assert said.removeprefix("Unauthorized; ") in run.messages()
 
-    def test_a_login_that_is_refused_is_named(self, tmp_path: Path, api: Api) -> None:
-        content = yaml.safe_load(KUBECONFIG.read_text())
-        content["users"][0]["user"] = {"token": "nonsense"}
-        path = tmp_path / "kubeconfig"
-        path.write_text(yaml.safe_dump(content))
-        with pytest.raises(ApiError, match="refuses `GET /version`: Unauthorized"):
-            KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(path)))
-
-    def test_an_image_that_is_not_there_is_named_at_once(self, api: Api, tmp_path: Path) -> None:
-        path = topology(tmp_path, image="localhost/nobody/has:this", pull_policy="Never")
-        began = time.monotonic()
-        said = podperf("check", str(path), check=False).stdout
-        assert "ErrImageNeverPull" in said
-        assert time.monotonic() - began < 60
-
-    def test_an_image_that_no_registry_gives_is_named_at_once(self, api: Api) -> None:
-        before = namespaces(api)
-        wishes = PodWishes("localhost:1/nobody/has:this", pull_policy="Always")
-        began = time.monotonic()
-        with pytest.raises(PodDidNotStart, match=r"ErrImagePull|ImagePullBackOff"):
-            KubernetesTester(KubernetesSettings(wishes, str(KUBECONFIG)))
-        assert time.monotonic() - began < 60
-        assert namespaces(api) == before
-
     def test_a_pod_that_no_node_takes_is_given_up_after_the_time_of_the_topology(self, api: Api) -> None:
-        before = namespaces(api)
         wishes = PodWishes(IMAGE, node_selector={"zone": "moon"})
         began = time.monotonic()
         with pytest.raises(PodDidNotStart, match=r"no node takes it \(0/1 nodes are available"):
             KubernetesTester(KubernetesSettings(wishes, str(KUBECONFIG), start_timeout=3.0))
         assert 3 < time.monotonic() - began < 60
-        assert namespaces(api) == before
-
-    def test_an_api_server_that_does_not_answer_is_named_after_ten_seconds(self, api: Api, tmp_path: Path) -> None:
-        before = namespaces(api)
-        server = process_of("kube-apiserver")
-        os.kill(server, signal.SIGSTOP)
-        try:
-            began = time.monotonic()
-            with pytest.raises(ApiError, match=rf"does not answer `GET /version`: {api.where}: .*timed out"):
-                KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG)))
-            assert 9 < time.monotonic() - began < 20
-        finally:
-            os.kill(server, signal.SIGCONT)
-        assert namespaces(api) == before
-
-    def test_a_token_that_has_expired_is_named(self, api: Api, tmp_path: Path) -> None:
-        path = "/api/v1/namespaces/default/serviceaccounts/default/token"
-        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-        token = api.ask("POST", path, request)["status"]["token"]
-        content = yaml.safe_load(KUBECONFIG.read_text())
-        login = tmp_path / "kubeconfig"
-        then = datetime.now(UTC) - timedelta(days=1)
-        # The first token shows that the API server takes our signature, so only its time is wrong in the second one.
-        for ends in (datetime.now(UTC) + timedelta(hours=1), then):
-            content["users"][0]["user"] = {"token": signed_anew(token, ends)}
-            login.write_text(yaml.safe_dump(content))
-            with closing(log_in(str(login), None)) as limited:
-                if ends != then:
-                    assert limited.ask("GET", "/version")["gitVersion"]
-                    continue
-                said = f"Unauthorized; the token of the login expired on {then:%Y-%m-%d %H:%M} UTC"
-                with pytest.raises(ApiError, match=said):
-                    limited.ask("GET", "/version")
 
 
 @pytest.fixture(scope="class")
@@ -791,17 +594,12 @@ def enforcing() -> Iterator[Api]:
     """The API of a cluster of one node that enforces NetworkPolicies."""
     here = LocalHost()
     try:
-        if os.environ.get("PODPERF_CLUSTER") != "1" and not are_ready(here, policies=True):
-            pytest.skip("kube-router is not built: sudo ./podperf cluster up --network-policies, or PODPERF_CLUSTER=1")
-        ready_parts(here, print, policies=True)
+        need_programs("network-policies")
+        ready_programs(here, print, ["network-policies"])
     except Unavailable as reason:
         pytest.skip(str(reason))
-    started("--network-policies")
-    try:
-        with closing(log_in(str(KUBECONFIG), None)) as found:
-            yield found
-    finally:
-        podperf("cluster", "down")
+    with cluster("--network-policies") as found:
+        yield found
 
 
 @pytest.fixture(scope="class")
@@ -811,12 +609,8 @@ def two_nodes() -> Iterator[Api]:
         image = ready_image(LocalHost(), print, WHOLE)
     except PodperfError as reason:  # it is made from packages of the distribution's mirror
         pytest.skip(str(reason))
-    started("--nodes", "2", "--image", str(image.path))
-    try:
-        with closing(log_in(str(KUBECONFIG), None)) as found:
-            yield found
-    finally:
-        podperf("cluster", "down")
+    with cluster("--nodes", "2", "--image", str(image.path)) as found:
+        yield found
 
 
 @pytest.fixture(scope="class")
@@ -859,7 +653,7 @@ def start_job(
     (container,) = spec["containers"]
     container["command"] = [*container["command"][:3], "--test", row]
     container["env"][0]["valueFrom"]["configMapKeyRef"]["name"] = name
-    next(each for each in spec["volumes"] if each["name"] == "topology")["configMap"]["name"] = name
+    next(volume for volume in spec["volumes"] if volume["name"] == "topology")["configMap"]["name"] = name
     if not api.exists(f"{PATHS['PersistentVolumeClaim']}/{claim['metadata']['name']}"):
         api.ask("POST", PATHS["PersistentVolumeClaim"], claim)
     for each in (settings, job):
@@ -878,7 +672,7 @@ def await_job(api: Api, name: str, succeeded: int) -> None:
 
     def status() -> Mapping[str, Any]:
         found: Mapping[str, Any] = api.ask("GET", f"{PATHS['Job']}/{name}")["status"]
-        assert not found.get("failedIndexes"), "\n".join(log_of(api, each["metadata"]["name"]) for each in pods())
+        assert not found.get("failedIndexes"), "\n".join(log_of(api, pod["metadata"]["name"]) for pod in pods())
         return found
 
     def pods() -> list[dict[str, Any]]:
@@ -927,29 +721,29 @@ class TestJob:
         while True:
             pods = api.ask("GET", "/api/v1/namespaces/podperf/pods")["items"]
             runs: dict[str, set[str]] = {}
-            for each in pods:
-                if run := each["metadata"]["labels"].get(manifests.RUN):
-                    waited |= "anti-affinity" in why_not_running(each)[0]
-                    if each["status"]["phase"] == "Running":
-                        runs.setdefault(each["spec"]["nodeName"], set()).add(run)
+            for pod in pods:
+                if run := pod["metadata"]["labels"].get(manifests.RUN):
+                    waited |= "anti-affinity" in why_not_running(pod)[0]
+                    if pod["status"]["phase"] == "Running":
+                        runs.setdefault(pod["spec"]["nodeName"], set()).add(run)
             assert all(len(each) == 1 for each in runs.values()), runs
             jobs = {name: api.ask("GET", f"{PATHS['Job']}/{name}")["status"] for name in wanted}
             if all(jobs[name].get("succeeded") == number for name, number in wanted.items()):
                 break
-            failed = [each["metadata"]["name"] for each in pods if each["status"]["phase"] == "Failed"]
+            failed = [pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] == "Failed"]
             assert not failed, "\n".join(log_of(api, each) for each in failed)
-            assert time.monotonic() < deadline, (jobs, [(each["metadata"]["name"], each["status"]) for each in pods])
+            assert time.monotonic() < deadline, (jobs, [(pod["metadata"]["name"], pod["status"]) for pod in pods])
             time.sleep(0.5)
         assert waited, "three runs on two nodes never waited for each other"
         folders = sorted(results.glob("cluster.*"))
-        assert [each.name for each in folders] == ["cluster.node1", "cluster.node1.node2", "cluster.node2"]
+        assert [folder.name for folder in folders] == ["cluster.node1", "cluster.node1.node2", "cluster.node2"]
         said = podperf("report", *map(str, folders), "--output", str(tmp_path / "all")).stdout
         slowest = re.search(r"slowest of 2 nodes: (.*)", said)
         ratios = re.findall(r"node[12] \(([\d.]+) of the median", slowest[1] if slowest else said)
         assert len(ratios) == 2 and float(ratios[0]) <= 1 <= float(ratios[1]), said
         left = api.ask("GET", "/api/v1/namespaces/podperf/pods")["items"]
         assert {each["metadata"]["labels"].get("batch.kubernetes.io/job-name") for each in left} == set(wanted)
-        assert not [each for each in namespaces(api) if each.startswith(manifests.PREFIX)]
+        assert not namespaces(api)
 
     def test_clean_deletes_a_killed_run_and_nothing_of_a_run_in_a_pod(
         self, two_nodes: Api, results: Path, tmp_path: Path
@@ -965,14 +759,13 @@ class TestJob:
         (left,) = anchors(api) - {alive}
         awaited(lambda: trials_on_disk(folder), lambda: pods_of_job(api, "alive"), START_TIMEOUT)
         assert len(pods_in(api, OF_JOBS)) == 4
-        killed.process.kill()
-        killed.process.wait()
+        killed.kill()
         said = podperf("clean", str(path)).stdout
         assert not [*folder.glob("records/*.json")], "the run in the pod ended before `podperf clean` did"
         assert f"pods of {left} in namespace {OF_JOBS}" in said and alive not in said
         assert anchors(api) == {alive}
         ours = pods_in(api, OF_JOBS)
-        assert [f"{manifests.ANCHOR}-{each['metadata']['labels'][manifests.RUN]}" for each in ours] == [alive] * 2
+        assert [f"{manifests.ANCHOR}-{our['metadata']['labels'][manifests.RUN]}" for our in ours] == [alive] * 2
         await_job(api, "alive", succeeded=1)
         (pod,) = pods_of_job(api, "alive")
         assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
@@ -987,8 +780,7 @@ class TestJob:
         start_job(api, "killed", ROW_OF_NODE, 1, 1, testbed="killed", mrr={"trials": 15, "duration": 1}, alone=False)
         awaited(lambda: trials_on_disk(folder), lambda: pods_of_job(api, "killed"), START_TIMEOUT)
         (left,) = anchors(api)
-        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), namespace=OF_JOBS)
-        with closing(KubernetesTester(settings)) as alive:
+        with cluster_tester(namespace=OF_JOBS) as alive:
             (own,) = anchors(api) - {left}
             (first,) = pods_of_job(api, "killed")
             os.kill(program_of(first), signal.SIGKILL)
@@ -996,7 +788,7 @@ class TestJob:
             awaited(lambda: left not in anchors(api), lambda: pods_of_job(api, "killed"), JOB_TIMEOUT)
             assert own in anchors(api)
             await_job(api, "killed", succeeded=1)
-            assert alive.measure(Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 1.0)).received > 100
+            assert alive.measure(Trial(TRAFFIC, 500.0, 1.0)).received > 100
         (second,) = [each for each in pods_of_job(api, "killed") if each["metadata"]["uid"] != first["metadata"]["uid"]]
         said = log_of(api, second["metadata"]["name"])
         assert f"removed what an earlier run left: pods of {left} in namespace {OF_JOBS}" in said and own not in said
@@ -1010,22 +802,20 @@ class TestPolicies:
     """One cluster that enforces NetworkPolicies for all of these tests."""
 
     def test_a_row_measures_ten_policies(self, enforcing: Api, tmp_path: Path) -> None:
-        before = namespaces(enforcing)
         run = Robot(tmp_path, *ROW_OF_POLICIES, topology=topology(tmp_path, network_policies=10).read_text())
         assert run.wait() == 0, run.messages()
         (record,) = run.records()
         assert record["outcome"] == "passed", record.get("reason")
         assert record["tester"]["network_policies"] == 10
         assert record["results"]["mrr"]["frames_per_second"] > 1000
-        assert namespaces(enforcing) == before
+        assert not namespaces(enforcing)
         assert not enforcing.ask("GET", "/apis/networking.k8s.io/v1/networkpolicies")["items"]
 
     def test_policies_are_in_the_way_of_the_frames(self, enforcing: Api) -> None:
         """Each frame passes all policies, so a hundred of them make the path slower."""
         rates = []
         for number in (0, 100):
-            settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), network_policies=number)
-            with closing(KubernetesTester(settings)) as tester:
-                trials = [tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 0, 0.3)) for _ in range(3)]
-                rates.append(max(each.receive_rate for each in trials))
+            with cluster_tester(network_policies=number) as tester:
+                trials = [tester.measure(Trial(TRAFFIC, 0, 0.3)) for _ in range(3)]
+                rates.append(max(trial.receive_rate for trial in trials))
         assert rates[1] < 0.5 * rates[0]

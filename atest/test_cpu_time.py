@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,18 +11,15 @@ from _pytest.mark.structures import ParameterSet
 
 from attempts import first
 from chains import local_testbed, need
-from podperf.cpu_time import CpuTime
 from podperf.dataplanes.openvswitch import OpenVSwitch, parse_pmd_cycles
 from podperf.hosts.local import LocalHost
-from podperf.hosts.ssh import SshHost
 from podperf.kernel.thread_time import Cycles, run_times
 from podperf.methods.cpu_time import TRAIN
-from podperf.model import Chain, FrameSize, TrafficProfile, Trial, TrialResult
+from podperf.model import Chain, CpuTime, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.pods.forwarders.base import Application
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.testers.base import UNPACED
-from ssh_machine import SshMachine
 
 FRAME = FrameSize.parse(64)
 LOAD = 20_000.0  # frames/s, which every chain here carries beside a neighbour: 50 us for each frame
@@ -32,13 +28,13 @@ RECEIVER = "receive thread of w-left"
 
 
 @pytest.fixture
-def testbed() -> LiveTestbed:
+def testbed() -> Testbed:
     return local_testbed()
 
 
 def slow(*names: str) -> list[ParameterSet]:
     """Data planes that are looked at by `podperf test --all` only."""
-    return [pytest.param(each, marks=pytest.mark.slow) for each in names]
+    return [pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 def timed(
@@ -52,7 +48,7 @@ def timed(
     return result, clock.stop()
 
 
-def figure(testbed: LiveTestbed, chain: Chain) -> float:
+def figure(testbed: Testbed, chain: Chain) -> float:
     """Nanoseconds a frame, the median of some trials.
 
     Frames leave in trains, as those of the metric do. One by one, the figure would be that of waking up a thread.
@@ -72,7 +68,7 @@ def median(sut: SystemUnderTest) -> float:
 
 
 @pytest.mark.parametrize("name", ["linux-bridge", *slow("routed", "tc-redirect", "xdp-redirect")])
-def test_a_second_pod_takes_more_cpu_time(testbed: LiveTestbed, name: str) -> None:
+def test_a_second_pod_takes_more_cpu_time(testbed: Testbed, name: str) -> None:
     need(name)
     one, two = [], []
     for _ in range(3):  # by turns, since the machine may be slow for some seconds
@@ -82,7 +78,7 @@ def test_a_second_pod_takes_more_cpu_time(testbed: LiveTestbed, name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["linux-bridge", *slow("docker", "xdp-redirect")])
-def test_under_overload_the_receive_thread_fills_its_cpu(testbed: LiveTestbed, name: str) -> None:
+def test_under_overload_the_receive_thread_fills_its_cpu(testbed: Testbed, name: str) -> None:
     """So the work for a frame is in this thread. Elsewhere it would be missing here."""
     need(name)
     with testbed.build(Chain(name, 1), FRAME) as sut:
@@ -96,7 +92,7 @@ def test_under_overload_the_receive_thread_fills_its_cpu(testbed: LiveTestbed, n
         assert first(lambda found: found > 0.8, share) < 1.2
 
 
-def test_a_busy_neighbour_is_not_counted(testbed: LiveTestbed) -> None:
+def test_a_busy_neighbour_is_not_counted(testbed: Testbed) -> None:
     """It has the rest of the CPU: what the frames leave of 50 us each."""
     with testbed.build(Chain("linux-bridge", 1), FRAME) as sut:
         alone = median(sut)
@@ -121,9 +117,7 @@ def neighbour(cpu: int) -> Iterator[int]:
 
 
 @pytest.mark.parametrize(("name", "pods", "polling"), [("af-xdp", 1, {"pod1"}), ("memif", 2, {"pod1", "pod2"})])
-def test_pods_that_poll_on_a_shared_cpu_are_named(
-    testbed: LiveTestbed, name: str, pods: int, polling: set[str]
-) -> None:
+def test_pods_that_poll_on_a_shared_cpu_are_named(testbed: Testbed, name: str, pods: int, polling: set[str]) -> None:
     """Their CPU also has the receive threads, so that the cycles of testpmd tell nothing."""
     need(name)
     with testbed.build(Chain(name, pods), FRAME) as sut:
@@ -134,7 +128,7 @@ def test_pods_that_poll_on_a_shared_cpu_are_named(
 
 
 @pytest.mark.distribution
-def test_testpmd_tells_its_busy_seconds(testbed: LiveTestbed) -> None:
+def test_testpmd_tells_its_busy_seconds(testbed: Testbed) -> None:
     """Polling without frames is not busy.
 
     Two loads are not compared: the pods share a CPU here, and a turn of the other pod counts as busy if a burst waits.
@@ -166,17 +160,17 @@ def told(application: Application) -> Cycles:
     return cycles
 
 
-def test_the_switch_of_ovs_netdev_sleeps_and_is_counted(testbed: LiveTestbed) -> None:
+def test_the_switch_of_ovs_netdev_sleeps_and_is_counted(testbed: Testbed) -> None:
     need("ovs-netdev")
     with testbed.build(Chain("ovs-netdev", 1), FRAME) as sut:
         sut.probe(addressed(TrafficProfile(FRAME), sut))
         times = [timed(sut, 5_000)[1] for _ in range(5)]
-    assert all(each.total is not None for each in times)
-    switch, receiver = (statistics.median(each.parts[name] for each in times) for name in ("ovs-vswitchd", RECEIVER))
+    assert all(time.total is not None for time in times)
+    switch, receiver = (statistics.median(time.parts[name] for time in times) for name in ("ovs-vswitchd", RECEIVER))
     assert switch > receiver > 0
 
 
-def test_pmds_of_open_vswitch_tell_their_cycles(testbed: LiveTestbed) -> None:
+def test_pmds_of_open_vswitch_tell_their_cycles(testbed: Testbed) -> None:
     need("ovs-afxdp")
     with testbed.build(Chain("ovs-afxdp", 1), FRAME) as sut:
         sut.probe(addressed(TrafficProfile(FRAME), sut))
@@ -186,12 +180,3 @@ def test_pmds_of_open_vswitch_tell_their_cycles(testbed: LiveTestbed) -> None:
         cycles = parse_pmd_cycles(switch.appctl("dpif-netdev/pmd-stats-show"))
     assert cycles is not None and 0 < cycles.busy < cycles.passed
     assert taken.polling == ("PMDs of ovs-vswitchd",), "they share their CPU with the receive threads"
-
-
-def test_a_machine_behind_ssh_tells_the_time_of_its_threads(there: SshMachine) -> None:
-    host = SshHost(there.login)
-    try:
-        first = run_times(host, [os.getpid()])[os.getpid()]
-        assert run_times(host, [os.getpid()])[os.getpid()].nanoseconds > first.nanoseconds > 0
-    finally:
-        host.close()

@@ -22,7 +22,7 @@ from podperf.preflight.recording import Recording, RecordingHost, Step
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import place
 from podperf.testbed.run_lock import RunLock
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
 from robot_run import ROOT
 
@@ -32,7 +32,7 @@ CABLED = """
 version: 1
 name: cabled
 tester:
-  engine: xdp
+  settings: {engine: xdp}
   ports:
     left: {interface: near-left, namespace: test-lab}
     right: {interface: near-right, namespace: test-lab}
@@ -46,7 +46,7 @@ SHARED_MEMORY = re.compile(r"\bpodperf-[0-9a-f]{8}\b")
 SWITCH_THREAD = re.compile(r"<thread \d+ of those named \*>")
 
 
-@pytest.mark.usefixtures("machine_as_before")
+@pytest.mark.usefixtures("machine_as_before", "no_reserved_hugepages")
 @pytest.mark.parametrize(
     ("name", "pods"),
     [
@@ -78,7 +78,7 @@ def cables() -> Iterator[None]:
         yield
 
 
-@pytest.mark.usefixtures("machine_as_before", "cables")
+@pytest.mark.usefixtures("machine_as_before", "no_reserved_hugepages", "cables")
 @pytest.mark.parametrize("name", ["linux-bridge", "ovs-dpdk"])
 def test_a_run_does_with_ports_that_exist_what_the_plan_says(name: str, tmp_path: Path) -> None:
     file = tmp_path / "cabled.yaml"
@@ -91,7 +91,7 @@ def compare(topology: Topology, chain: Chain) -> None:
     need(chain.data_plane)
     cpus, recording = read_cpus(LocalHost()), Recording()
     host = RecordingHost(LocalHost(), recording)
-    testbed = LiveTestbed(topology, [WorkerMachine(topology.workers[0], host, place(topology, cpus))], host)
+    testbed = Testbed(topology, [WorkerMachine(topology.workers[0], host, place(topology, cpus))], host)
     with RunLock():
         done = record(testbed, chain, SMALL, recording)
     planned = plan(topology, chain, SMALL, cpus).steps
@@ -106,5 +106,5 @@ def shown(steps: Sequence[Step]) -> list[tuple[str, ...]]:
         )
         for step in steps
     ]
-    said = [(each.phase, each.host, each.namespace, each.kind, each.text, each.content) for each in texts]
+    said = [(text.phase, text.host, text.namespace, text.kind, text.text, text.content) for text in texts]
     return [one for one, before in zip(said, [None, *said], strict=False) if "<thread>" not in one[4] or one != before]

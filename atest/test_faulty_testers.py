@@ -43,12 +43,12 @@ class Wrong:
 
 
 FRAME_IS_WRITTEN = "\treturn bpf_redirect_map(&port_map, direction, 0);"
-CLOCK = "plan->now = bpf_ktime_get_ns();"
+CLOCK = "now = bpf_ktime_get_ns();"  # in both programs
 TESTERS: Mapping[str, Wrong] = {
     "loses": Wrong(
         "sink.bpf.c",
-        "\tif (!counters ||",
-        "\tif (bpf_get_prandom_u32() % 1000 == 0)\n\t\treturn XDP_DROP;\n\tif (!counters ||",
+        "\tif (!counters)",
+        "\tif (bpf_get_prandom_u32() % 1000 == 0)\n\t\treturn XDP_DROP;\n\tif (!counters)",
         "loses",
         "the tester itself loses frames: at least 0.",
     ),
@@ -76,10 +76,29 @@ TESTERS: Mapping[str, Wrong] = {
         "the tester itself corrupts frames: at least 0.",
     ),
     "fast-clock": Wrong(
-        "sender.bpf.c", CLOCK, "plan->now = bpf_ktime_get_ns() / 25 * 26;", "clock", "the tester's clock runs "
+        "sender.bpf.c", CLOCK, "now = bpf_ktime_get_ns() / 25 * 26;", "clock", "the tester's clock runs "
     ),
     "slow-clock": Wrong(
-        "sender.bpf.c", CLOCK, "plan->now = bpf_ktime_get_ns() / 51 * 50;", "clock", "the tester's clock runs "
+        "sender.bpf.c", CLOCK, "now = bpf_ktime_get_ns() / 51 * 50;", "clock", "the tester's clock runs "
+    ),
+}
+
+
+STAMPS: Mapping[str, Wrong] = {
+    "early": Wrong(
+        "sink.bpf.c",
+        "bpf_ktime_get_ns());",
+        "bpf_ktime_get_ns() - 1000000);",
+        "stamps",
+        "arrived before they were sent",
+    ),
+    "late": Wrong("sink.bpf.c", "bpf_ktime_get_ns());", "bpf_ktime_get_ns() + 2000000);", "stamps", ""),
+    "slow": Wrong(
+        "payload.h",
+        "return now << 16 | trial;",
+        "return (now / 51 * 50) << 16 | trial;",
+        "stamps",
+        "was on its way for",
     ),
 }
 
@@ -88,7 +107,9 @@ def built(wrong: Wrong, folder: Path) -> Path:
     """The program with this change."""
     source = shutil.copytree(ROOT / "tester", folder / "tester")
     text = (source / wrong.file).read_text()
-    assert text.count(wrong.before) == 1, f"tester/{wrong.file} has changed: change this test as well"
+    assert text.count(wrong.before) == 1 + (wrong.before == CLOCK), (
+        f"tester/{wrong.file} has changed: change this test as well"
+    )
     (source / wrong.file).write_text(text.replace(wrong.before, wrong.after))
     subprocess.run(["make", "-s", "-C", source, f"BUILD={folder / 'build'}"], check=True)
     return folder / "build" / "podperf-tester"
@@ -109,7 +130,7 @@ def run_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., O
 
     def measured(program: Path) -> Outcome:
         monkeypatch.setattr(software, "TESTER_BINARY", program)
-        goals = tuple(replace(each, duration_sum=0.4) for each in presets.PRESETS["quick"].goals)
+        goals = tuple(replace(goal, duration_sum=0.4) for goal in presets.PRESETS["quick"].goals)
         short = replace(presets.PRESETS["quick"], goals=goals, search_duration_max=4.0)
         monkeypatch.setattr(presets, "PRESETS", {"quick": short})
         notes = io.StringIO()
@@ -148,7 +169,9 @@ def test_a_tester_that_errs_by_itself_is_not_believed(
     said = outcome.notes.index(wrong.said)
     assert said < outcome.notes.index("MRR, trial 1"), "at the start, before anything is measured"
     for record in (outcome.records["Bare path"], outcome.records["Linux bridge"]):
-        assert [each["kind"] for each in record["tester_limits"]["faults"]] == [wrong.kind]
+        # A sender whose clock is wrong stamps its frames by that clock.
+        kinds = [wrong.kind, "stamps"] if wrong.kind == "clock" else [wrong.kind]
+        assert [fault["kind"] for fault in record["tester_limits"]["faults"]] == kinds
         assert "ndr" not in record["results"] and "mrr" in record["results"]
         missing = record["methods"]["ndrpdr"]["missing"]
         assert missing["NDR"].startswith(f"not judged: {wrong.said}")
@@ -160,6 +183,24 @@ def test_a_tester_that_errs_by_itself_is_not_believed(
     summary = " ".join(outcome.summary.split())
     assert "NDR not judged" in summary and wrong.said in summary
     assert outcome.summary.count("faulty tester") >= 2
+
+
+@pytest.mark.parametrize("name", STAMPS)
+def test_wrong_stamps_cost_the_latencies_and_no_rate(
+    run_with: Callable[..., Outcome], tmp_path: Path, name: str
+) -> None:
+    wrong = STAMPS[name]
+    outcome = run_with(built(wrong, tmp_path))
+    print(outcome.notes, outcome.summary, sep="\n")
+    fault = "the tester itself stamps frames with wrong times: at least "
+    assert outcome.notes.index(fault) < outcome.notes.index("MRR, trial 1")
+    for record in (outcome.records["Bare path"], outcome.records["Linux bridge"]):
+        assert [each["kind"] for each in record["tester_limits"]["faults"]] == [wrong.kind]
+        assert not [result for result in record["results"] if "latency" in result] and record["latency"] is None
+        judged = {each["metric"]: each["status"] for each in record["verdict"]["outcomes"]}
+        assert judged["mrr"] == "passed"
+        assert not [why for why in record["methods"]["ndrpdr"]["missing"].values() if why.startswith("not judged")]
+        assert all(wrong.said in trial["impossible_latency"] for trial in record["trials"])
 
 
 def test_a_sound_tester_is_believed(run_with: Callable[..., Outcome]) -> None:

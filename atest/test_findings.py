@@ -9,12 +9,11 @@ from random import Random
 import pytest
 
 from podperf.records import schema_errors
-from podperf.verdicts.claims import CLAIMS
 from robot_run import ROOT, Robot
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("machine_as_before")]
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("machine_as_before")
+
 def test_a_claim_is_judged_and_one_that_cannot_be_is_skipped(tmp_path: Path) -> None:
     tests = ("--test", "MACVLAN over Linux bridge", "--test", "VPP with memif*")
     robot = Robot(tmp_path, *tests, str(ROOT / "tests"), whole_calibration=True)
@@ -24,15 +23,16 @@ def test_a_claim_is_judged_and_one_that_cannot_be_is_skipped(tmp_path: Path) -> 
     record = found["MACVLAN over Linux bridge"]
     assert schema_errors(record) == []
     (finding,) = record["findings"]
-    assert finding["claim"] == CLAIMS["macvlan-over-bridge"].text
+    assert finding["claim"].startswith("MACVLAN forwards more than a Linux bridge, because ")
     assert finding["verdict"] != "refuted", finding["detail"]
     assert record["reason"] == f"{finding['verdict']}: {finding['detail']}"
     rounds = record["methods"]["comparison"]
-    assert {len(rates) for rates in rounds["rates"].values()} == {10}
+    (measured,) = {len(rates) for rates in rounds["rates"].values()}
+    assert measured in {8, 12}, "it ends when it is decided"
     lot, names = Random(rounds["seed"]), tuple(rounds["rates"])
-    assert rounds["orders"] == [lot.sample(names, 2) for _ in range(10)], "the order was drawn by lot"
-    assert {each["phase"] for each in record["trials"]} == set(rounds["rates"]) == set(record["data_plane"])
-    assert {each["kind"] for each in record["data_plane"]["macvlan, 1 pod"]["pods"]["pod1"]["links"]} >= {"macvlan"}
+    assert rounds["orders"] == [lot.sample(names, 2) for _ in range(measured)], "the order was drawn by lot"
+    assert {trial["phase"] for trial in record["trials"]} == set(rounds["rates"]) == set(record["data_plane"])
+    assert {link["kind"] for link in record["data_plane"]["macvlan, 1 pod"]["pods"]["pod1"]["links"]} >= {"macvlan"}
 
     if shutil.which("vpp") is None:
         skipped = found["VPP with memif over OVS-DPDK"]
@@ -41,8 +41,6 @@ def test_a_claim_is_judged_and_one_that_cannot_be_is_skipped(tmp_path: Path) -> 
         assert not skipped["trials"]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("machine_as_before")
 def test_chains_of_one_to_six_pods_are_compared(tmp_path: Path) -> None:
     robot = Robot(tmp_path, "--test", "MACVLAN, 1 to 6 pods", str(ROOT / "tests"), few_rounds=True)
     assert robot.wait(300) == 0, robot.messages()

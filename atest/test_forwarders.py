@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from chains import forward, local_testbed, need
-from podperf.cleanup import put_back
-from podperf.dataplanes import DATA_PLANES, openvswitch_dpdk
-from podperf.errors import PodperfError, Unavailable
+from podperf.dataplanes import DATA_PLANES, ovs_dpdk
+from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize
 from podperf.pods.forwarders import FORWARDERS
-from podperf.pods.forwarders.l2fwd import L2fwd
 
-pytestmark = pytest.mark.distribution
+pytestmark = [pytest.mark.distribution, pytest.mark.usefixtures("machine_as_before", "nothing_left")]
 PODS = {"ovs-dpdk": 1, "memif": 2, "af-xdp": 2}
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(machine_as_before: None) -> Iterator[None]:
-    yield
-    assert put_back(LocalHost()) == [], "something was left behind"
 
 
 # How an application forwards does not depend on its ports. So one data plane has each of them in every test run.
@@ -48,11 +38,13 @@ def test_each_application_forwards_both_ways(name: str, forwarder: str) -> None:
     description = forward(Chain(name, PODS[name], forwarder))
     applications = description["applications"]
     assert len(applications) == PODS[name]
-    for each in applications.values():
+    for application in applications.values():
         program, _, mode = forwarder.partition("-")
-        assert each["command"][0] == f"dpdk-{program}"
+        assert application["command"][0] == f"dpdk-{program}"
         if program == "testpmd":
-            assert any(f"{mode or 'io'} packet forwarding" in line for line in each["forwarding"]), each["forwarding"]
+            assert any(f"{mode or 'io'} packet forwarding" in line for line in application["forwarding"]), application[
+                "forwarding"
+            ]
 
 
 def test_an_application_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,20 +54,10 @@ def test_an_application_that_is_not_installed_is_named(monkeypatch: pytest.Monke
         forward(Chain("af-xdp", 1, "l2fwd"))
 
 
-def test_an_application_that_a_data_plane_has_no_use_for_is_refused() -> None:
-    with pytest.raises(PodperfError, match=r"pods of linux-bridge cannot forward by 'l2fwd'; known: kernel"):
-        local_testbed().demand(Chain("linux-bridge", 1, "l2fwd"))
-
-
 def test_ports_without_af_xdp_fall_back_to_af_packet(monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
-    monkeypatch.setattr(openvswitch_dpdk, "DEVICE_DRIVERS", ("net_of_nobody", "net_af_packet"))
+    monkeypatch.setattr(ovs_dpdk, "DEVICE_DRIVERS", ("net_of_nobody", "net_af_packet"))
     assert DATA_PLANES["ovs-dpdk"].unavailable(LocalHost()) is None
     assert forward(Chain("ovs-dpdk", 1))["device_driver"] == "net_af_packet"
     with local_testbed().build(Chain("ovs-dpdk", 2), FrameSize.parse(1518)):
         pass
-
-
-def test_l2fwd_needs_no_package_of_ours() -> None:
-    reason = L2fwd().missing(LocalHost())
-    assert reason is None or "meson -Dexamples=l2fwd" in reason

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -86,8 +87,7 @@ def test_a_signal_ends_the_run_in_order(long_run: Robot, number: signal.Signals)
 
 
 def test_kill_then_clean(long_run: Robot) -> None:
-    long_run.process.kill()
-    long_run.wait()
+    long_run.kill()
     trials = next((long_run.results / "records").glob("*.trials.jsonl")).read_text().splitlines()
     assert len(trials) >= 2, "a killed run must leave its trials on disk"
     report = podperf("report", str(long_run.results))
@@ -99,9 +99,7 @@ def test_kill_then_clean(long_run: Robot) -> None:
 
 @pytest.mark.slow
 def test_the_next_run_cleans_up_after_a_killed_one(long_run: Robot, tmp_path: Path, suite: Path) -> None:
-    long_run.process.kill()
-    long_run.wait()
-    (tmp_path / "next").mkdir()
+    long_run.kill()
     following = Robot(tmp_path / "next", "--test", "Forwards", str(suite))
     assert following.wait() == 0, following.output.read_text()
     assert "removed what an earlier run left: podperf-" in following.output.read_text()
@@ -114,10 +112,8 @@ def test_a_killed_run_is_resumed_with_what_it_has_not_measured(tmp_path: Path, s
     killed.wait_for("Fails In The Middle | set-up")
     left = killed.results / "records"
     killed.wait_until(lambda: any(left.glob("*.trials.jsonl")), "a record that began")
-    killed.process.kill()
-    killed.wait()
-    (tmp_path / "rest").mkdir()
-    modifier = f"run_command.remaining_tests.RemainingTests:{killed.results}"
+    killed.kill()
+    modifier = f"run_command.chosen_names.RemainingTests:{killed.results}"
     rest = Robot(tmp_path / "rest", "--prerunmodifier", modifier, *tests)
     assert rest.wait() == 1, rest.output.read_text()
     (record,) = rest.records()
@@ -130,7 +126,6 @@ def test_a_killed_run_is_resumed_with_what_it_has_not_measured(tmp_path: Path, s
 def test_a_second_run_says_so_and_leaves(tmp_path: Path, suite: Path) -> None:
     first = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
     first.wait_for_trials(1)
-    (tmp_path / "second").mkdir()
     second = Robot(tmp_path / "second", "--test", "Forwards", str(suite))
     assert second.wait(30) != 0
     assert f"another podperf run is measuring on this machine (process {first.process.pid})" in second.messages()
@@ -171,6 +166,29 @@ def test_a_run_waits_for_a_check_and_says_so(tmp_path: Path, suite: Path) -> Non
     assert robot.wait() == 0, robot.output.read_text()
 
 
+def _tester_of(robot: int) -> int:
+    """The process number of the tester of a run."""
+    return int(subprocess.check_output(["pgrep", "--exact", "--parent", str(robot), "podperf-tester"]))
+
+
+@pytest.mark.slow
+def test_a_trial_in_which_a_signal_stopped_the_run_is_repeated(tmp_path: Path, suite: Path) -> None:
+    """For longer than the run waits for an answer of its tester."""
+    robot = Robot(tmp_path, "--test", "Forwards", str(suite), trials=2, duration=5.0)
+    robot.wait_for_trials(1)
+    cpu_time = ~_tester_of(robot.process.pid) << 3 | 2  # the clock of another process's CPU time
+    sent = time.clock_gettime(cpu_time)
+    robot.wait_until(lambda: time.clock_gettime(cpu_time) > sent + 0.5, "trial that runs")
+    robot.process.send_signal(signal.SIGSTOP)
+    time.sleep(20)
+    robot.process.send_signal(signal.SIGCONT)
+    assert robot.wait() == 0, robot.output.read_text()
+    (record,) = robot.records()
+    first, second, third = (trial["invalid"] for trial in record["trials"])
+    assert (first, third) == (None, None)
+    assert re.fullmatch("the run stood still for (1[5-9]|2[0-9]) s: a signal stopped it, .*", second)
+
+
 @pytest.mark.slow
 def test_a_tester_killed_in_mid_trial_fails_one_test_only(tmp_path: Path, suite: Path) -> None:
     robot = Robot(tmp_path, "--test", "Forwards", "--test", "Leaves*", str(suite), trials=20, duration=0.5)
@@ -180,14 +198,3 @@ def test_a_tester_killed_in_mid_trial_fails_one_test_only(tmp_path: Path, suite:
     messages = {record["test"]["name"]: record["reason"] for record in robot.records()}
     assert "podperf-tester" in messages["Forwards"]
     assert "before any tear-down" in messages["Leaves The Chain Standing"]
-
-
-def _tester_of(robot: int) -> int:
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, _, rest = path.read_text().partition(" (")[2].rpartition(") ")
-        except OSError:  # the process ended meanwhile
-            continue
-        if name == "podperf-tester" and int(rest.split()[1]) == robot:
-            return int(path.parent.name)
-    raise AssertionError("the run has no podperf-tester")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from killed import gone
 from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Host, TooMuchOutput
 from podperf.hosts.linux import read_attribute, write_attribute
@@ -33,20 +34,6 @@ def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             undo.callback(ssh.close)
             machine = ssh
         yield add_namespace(machine, "hosts-test", undo) if "namespace" in request.param else machine
-
-
-def gone(pid: int, within: float = 5.0) -> bool:
-    """Whether the process has ended. All these hosts show the processes of this machine."""
-    deadline = time.monotonic() + within
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):  # before, and while its file is read (proc(5))
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_a_command_gives_its_output_errors_and_exit_code(host: Host) -> None:

@@ -13,13 +13,13 @@ from chains import local_testbed, need
 from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.kernel import hugepages
-from podperf.kernel.pages import pages_of
+from podperf.kernel.memory import pages_of
 from podperf.model import Chain, FrameSize, PageSize
 from podperf.pods.forwarders.base import POD_MEMORY
-from podperf.testbed.memory import memory_of, refuse_other_pages
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.scenarios import Placed
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.system_under_test import memory_of, refuse_other_pages
+from podperf.testbed.testbed import Testbed
 
 MAP_HUGETLB = 0x40000  # mmap(2)
 PAGE = PageSize.TWO_MIB * 2**20
@@ -64,7 +64,7 @@ def test_pages_of_a_process_are_read_back_by_their_size(host: LocalHost) -> None
     assert pages_of(host, os.getpid()).hugepages_kib == {}
 
 
-def _placed(testbed: LiveTestbed, chain: Chain, size: PageSize) -> Placed:
+def _placed(testbed: Testbed, chain: Chain, size: PageSize) -> Placed:
     return Placed(testbed.workers[0].placement, testbed.cpu_plans(chain), pages=size)
 
 
@@ -95,10 +95,10 @@ def test_pods_and_switch_have_their_memory_in_pages_of_the_chosen_size(
             pytest.skip(str(reason))
         with testbed.build_placed(_placed(testbed, chain, size), chain, FrameSize.parse(64)) as sut:
             found = memory_of(sut)
-            refuse_other_pages(found, [each.name for each in sut.applications], size)
+            refuse_other_pages(found, [application.name for application in sut.applications], size)
             in_hugepages = [each for each in found.values() if each.hugepages_kib]
             assert len(in_hugepages) == (processes if size else 0)
-            sizes = {each["hugepages_of_mib"] for each in sut.describe()["applications"].values()}
+            sizes = {application["hugepages_of_mib"] for application in sut.describe()["applications"].values()}
             assert sizes == {size.value or None}
 
 

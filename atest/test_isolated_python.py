@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from robot_run import ROOT, SHORT
+from robot_run import ROOT
 
 pytestmark = [
     pytest.mark.usefixtures("machine_as_before"),
@@ -25,7 +25,7 @@ import os
 from contextlib import ExitStack
 from podperf.hosts.local import LocalHost
 from podperf.kernel.xdp_sockets import describe_sockets
-from podperf.quietness.machines import _times_on
+from podperf.quietness.watch import _times_on
 print(describe_sockets(LocalHost(), os.getpid()))
 with ExitStack() as undo:
     print(_times_on(LocalHost(), undo)(0))
@@ -57,7 +57,7 @@ class Trap:
         self.folder.mkdir()
         self._executed = folder / "executed"
         packages = [str(path) for path in (ROOT / ".venv" / "lib").glob("*/site-packages")] + [str(ROOT / "libraries")]
-        modules = {each.name for each in pkgutil.iter_modules(packages)}
+        modules = {iter_module.name for iter_module in pkgutil.iter_modules(packages)}
         for name in {*sys.stdlib_module_names, *modules, "sitecustomize", "usercustomize"}:
             module = self.folder / f"{name}.py"
             module.write_text(f"open({str(self._executed)!r}, 'a').write('{name} ')\n")
@@ -100,24 +100,18 @@ def test_the_trap_works(trap: Trap) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["check", ROOT / "topologies" / "local.yaml"], (0, 1)),
+        (["check", ROOT / "topologies" / "local.yaml"], (0, 254)),
         (["check", "--plan", "ovs-dpdk"], (0,)),
-        (["report", "."], (1,)),
+        (["report", "."], (254,)),
         (["clean"], (0,)),
         (["set-up"], (0,)),
         (["run", "--dryrun"], (0,)),
-        pytest.param(
-            ["run", "{short}", "--include", "quickANDwire", "--outputdir", "{results}"], (0,), marks=pytest.mark.slow
-        ),
     ],
 )
 def test_a_command_imports_nothing_from_the_current_folder(
-    trap: Trap, arguments: list[str | Path], code: tuple[int, ...], tmp_path: Path
+    trap: Trap, arguments: list[str | Path], code: tuple[int, ...]
 ) -> None:
-    short = tmp_path / "short.yaml"
-    short.write_text(SHORT % (1, 0.2))
-    words = [str(word).format(short=short, results=tmp_path / "results") for word in arguments]
-    done = trap.run(ROOT / "podperf", "--no-install", *words)
+    done = trap.run(ROOT / "podperf", "--no-install", *arguments)
     assert done.returncode in code, done.stdout + done.stderr
     assert trap.executed() == ""
 

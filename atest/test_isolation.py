@@ -2,20 +2,24 @@
 
 import os
 import shutil
+import struct
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from namespaces import add_namespace
-from podperf.errors import PodperfError
-from podperf.hosts.network_namespace import NetworkNamespace
-from podperf.testbed.frame_watch import FrameWatch, addresses_in_test_network
-from podperf.testbed.isolation import SshSession, objections, read_network, refuse_shared_ports
-from podperf.topology import SCHEMA_PATH, PortSettings, load_topology
+from podperf.hosts.namespaces import NetworkNamespace
+from podperf.testbed.isolation import (
+    SIGNATURE,
+    FrameWatch,
+    SshSession,
+    addresses_in_test_network,
+    objections,
+    read_network,
+)
 from robot_run import Robot
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")
@@ -25,7 +29,7 @@ import socket, sys, time
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
     sender.bind((sys.argv[1], 0))
     for _ in range(5):
-        sender.sendto(b"", (sys.argv[2], 9))
+        sender.sendto(bytes.fromhex("".join(sys.argv[3:])), (sys.argv[2], 9))
         time.sleep(0.1)
 """
 SSH = SshSession("192.0.2.9", "192.0.2.1")
@@ -63,12 +67,6 @@ def test_an_unused_interface_is_accepted_until_it_is_used(lab: NetworkNamespace)
     assert "one carries a default route;" in refusal(lab, "one")
 
 
-def test_the_way_to_the_ssh_peer_is_refused(lab: NetworkNamespace) -> None:
-    configure(lab, "route add 192.0.2.0/24 dev one scope link")
-    assert "one carries the SSH session from 192.0.2.9" in refusal(lab, "one")
-    assert not refusal(lab, "two")
-
-
 def test_members_of_a_bridge_and_parents_of_a_macvlan_share_their_fate(lab: NetworkNamespace) -> None:
     configure(lab, "link add name br type bridge", "link set one master br", "link add link two name m type macvlan")
     assert "one is a port of br, which brings it the frames of others" in refusal(lab, "one")
@@ -76,19 +74,6 @@ def test_members_of_a_bridge_and_parents_of_a_macvlan_share_their_fate(lab: Netw
     configure(lab, "address add 10.0.0.1/24 dev br", "address add 10.1.0.1/24 dev m")
     assert "one shares its wire with br, which carries the address 10.0.0.1/24" in refusal(lab, "one")
     assert "two shares its wire with m, which carries the address 10.1.0.1/24" in refusal(lab, "two")
-
-
-def test_a_topology_is_refused_with_all_reasons_and_a_wrong_namespace_is_named(lab: NetworkNamespace) -> None:
-    topology = load_topology(SCHEMA_PATH.parent / "local.yaml")
-    configure(lab, "address add 10.0.0.1/24 dev one")
-    ports = PortSettings("one", lab.namespace), PortSettings("two", "h-isolation-nowhere")
-    topology = replace(topology, tester=replace(topology.tester, left=ports[0], right=ports[1]))
-    with pytest.raises(PodperfError) as caught:
-        refuse_shared_ports(topology)
-    left, right = str(caught.value).splitlines()
-    assert f"tester.ports.left in namespace {lab.namespace}: one carries the address" in left
-    assert "tester.ports.right in namespace h-isolation-nowhere: there is no such namespace; found: " in right
-    assert lab.namespace in right
 
 
 @pytest.mark.slow
@@ -99,7 +84,7 @@ def test_the_suite_of_section_5_shows_that_the_test_network_is_isolated(tmp_path
     robot = Robot(tmp_path, "--include", "sec-5", "tests")
     assert robot.wait() == 0, robot.output.read_text()
     outcomes = [line.split(": ")[1] for line in robot.messages().splitlines()]
-    assert outcomes == ["PASS"] * 5, robot.messages()
+    assert outcomes == [*["PASS"] * 5, "SKIP"], robot.messages()  # the last one is that of a black box
 
 
 def test_the_watch_sees_test_frames_but_not_those_of_a_vpn_with_such_an_address(lab: NetworkNamespace) -> None:
@@ -113,6 +98,26 @@ def test_the_watch_sees_test_frames_but_not_those_of_a_vpn_with_such_an_address(
         seen = watch.stop()
     assert any("192.0.2.1." in line and "> 198.18.0.3." in line for line in seen), seen
     assert not any("198.18.0.1" in line for line in seen), seen
+
+
+@pytest.mark.parametrize("direction", [0, 1])
+def test_the_watch_sees_a_test_frame_by_its_signature_whatever_its_addresses_are(
+    lab: NetworkNamespace, direction: int
+) -> None:
+    configure(lab, "address add 198.18.0.1/16 dev one", "address add 192.0.2.1/24 dev one")
+    configure(lab, "route add 203.0.113.0/24 dev one", "route add 198.51.100.0/24 dev one")
+    for beyond in ("203.0.113.9", "198.51.100.9"):
+        configure(lab, f"neigh replace {beyond} lladdr 02:00:00:00:00:02 dev one nud permanent")
+    head = struct.pack("<II10x", 1, SIGNATURE | direction).hex()
+    with ExitStack() as undo:
+        watch = FrameWatch(lab, undo, addresses_in_test_network(lab))
+        for source in ("192.0.2.1", "198.18.0.1"):
+            lab.do(sys.executable, "-c", SEND, source, "203.0.113.9", head)
+        lab.do(sys.executable, "-c", SEND, "192.0.2.1", "198.51.100.9", head[::-1])
+        seen = watch.stop()
+    for source in ("192.0.2.1", "198.18.0.1"):
+        assert any(f"{source}." in line and "> 203.0.113.9." in line for line in seen), seen
+    assert not any("198.51.100.9" in line for line in seen), seen
 
 
 @pytest.mark.parametrize(("ports", "expected"), [([], {"one", "two"}), (["one"], {"two"}), (["one", "two"], set())])

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -45,12 +46,9 @@ def test_the_test_fails_and_the_next_one_passes(lab: SshMachine, tmp_path: Path,
     robot.wait_for("PTP | offered load ")
     lose(lab)
     robot.wait_for("[2/2]")
-    host = SshHost(lab.login)
-    try:
-        robot.wait_for("MACVLAN | offered load ")
+    robot.wait_for("MACVLAN | offered load ")
+    with closing(SshHost(lab.login)) as host:
         assert host.ask("flock", "--nonblock", FILE, "true", check=False).exit_code, "the worker is locked again"
-    finally:
-        host.close()
     assert robot.wait() == 1, robot.output.read_text()
     first, second = sorted(robot.records(), key=lambda each: str(each["started"]))
     assert first["outcome"] == "failed"

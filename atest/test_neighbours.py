@@ -11,6 +11,7 @@ import pytest
 
 from chains import local_testbed, need
 from podperf.allocation import PodLimits
+from podperf.experiments.claims import isolation
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.control_groups import missing
@@ -21,47 +22,39 @@ from podperf.records import schema_errors
 from podperf.testbed.neighbour import NeighbourKind, NeighbourPlan, start_neighbour
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.scenarios import CpuIsolation
-from podperf.verdicts.isolation_claim import IsolationClaim
 from robot_run import ROOT, Robot, podperf
 
-CLAIM = IsolationClaim("af-xdp", NeighbourKind.BUSY, (CpuIsolation.EXCLUSIVE, CpuIsolation.NONE))
-RUNNING = NeighbourPlan(CLAIM.neighbour, (0,)).command
+CLAIM = isolation("af-xdp", "BUSY", "EXCLUSIVE", "NONE")
+RUNNING = " ".join(NeighbourPlan(NeighbourKind.BUSY, (0,)).command)
 LIMITS = PodLimits(memory=64)
+pytestmark = pytest.mark.usefixtures("machine_as_before")
 
 
 def neighbours() -> list[str]:
     """The processes of all neighbours on this machine."""
-    wanted = "\0".join(RUNNING) + "\0"
-    found = []
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found += [str(file.parent)] if file.read_text(errors="replace") == wanted else []
-        except OSError:  # it has ended meanwhile
-            continue
-    return found
+    return LocalHost().ask("pgrep", "--full", "--exact", RUNNING, check=False).stdout.split()
 
 
-@pytest.mark.usefixtures("machine_as_before")
 @pytest.mark.parametrize("place", [1, 3], ids=["exclusive", "none"])
 def test_pods_and_neighbour_are_where_the_level_puts_them(place: int) -> None:
     need("af-xdp")
     host, contender = LocalHost(), CLAIM.contenders[place]
-    assert contender.scenario is not None
+    assert contender.placement.scenario is not None
     with RunLock():
         testbed = local_testbed()
-        placed = testbed.place_scenario(contender.scenario, Chain("af-xdp", 1))
-        with testbed.build_placed(placed, Chain("af-xdp", 1), CLAIM.frame) as sut:
+        placed = testbed.place_scenario(contender.placement.scenario, Chain("af-xdp", 1))
+        with testbed.build_placed(placed, Chain("af-xdp", 1), contender.frame) as sut:
             assert placed.neighbour is not None and sut.neighbour is not None
             assert len(neighbours()) == len(placed.neighbour.cpus)
             described = sut.describe()
             beside = described["neighbour"]
             assert beside["scheduling"] == [f"SCHED_OTHER, nice {os.nice(0)}"]
-            (cpu,) = {each["cpu"] for each in described["pollers"]}
+            (cpu,) = {poller["cpu"] for poller in described["pollers"]}
             (pollers,) = described["pollers"]
             reachable = str(cpu) in beside["held_to"][0].replace("-", ",").split(",")
-            assert reachable == (contender.scenario.isolation is CpuIsolation.NONE)
+            assert reachable == (contender.placement.scenario.isolation is CpuIsolation.NONE)
             receiving = [each for name in ("net1", "net2") for each in threads_named(host, f"napi/{name}-")]
-            if contender.scenario.precedence:
+            if contender.placement.scenario.precedence:
                 assert "turns" in pollers["shared"]
             else:
                 assert {each.split(",")[0] for each in scheduling(host, receiving)} == {"SCHED_OTHER"}
@@ -70,7 +63,6 @@ def test_pods_and_neighbour_are_where_the_level_puts_them(place: int) -> None:
     assert neighbours() == []
 
 
-@pytest.mark.usefixtures("machine_as_before")
 def test_a_chain_under_load_is_an_ordinary_neighbour_and_forwards() -> None:
     """A limit of memory holds for it, too."""
     host, undo = LocalHost(), ExitStack()
@@ -95,7 +87,6 @@ def forwarded(host: Host) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("machine_as_before")
 def test_an_isolated_pod_forwards_more_beside_a_busy_neighbour(tmp_path: Path) -> None:
     need("af-xdp")
     chosen = ("AF_XDP, exclusive over none, busy", "AF_XDP, exclusive over shared over none, busy")
@@ -110,22 +101,21 @@ def test_an_isolated_pod_forwards_more_beside_a_busy_neighbour(tmp_path: Path) -
     assert finding["verdict"] == "confirmed" or undecided, finding["detail"]
     assert "their figures: exclusive 39.2, none 11.5 Gbit/s" in finding["detail"]
     compared = record["methods"]["comparison"]
-    names = list(map(str, CLAIM.contenders))
+    names = [contender.name for contender in CLAIM.contenders]
     assert list(compared["rates"]) == names
     assert set(compared["cpus_of_neighbours"]) == {names[1], names[3]}
-    assert all(len(each) == 10 for each in compared["cpus_of_neighbours"].values())
+    rounds = len(compared["rates"][names[0]])
+    assert [len(cpus_of_neighbour) for cpus_of_neighbour in compared["cpus_of_neighbours"].values()] == [rounds, rounds]
     assert min(compared["cpus_of_neighbours"][names[3]]) > 0.05, "it competed in every round"
     if (second := found[chosen[1]])["outcome"] == "skipped":
         assert "wants a CPU" in second["reason"]
         assert not second["trials"]
 
 
-@pytest.mark.usefixtures("machine_as_before")
 def test_a_killed_run_leaves_no_neighbour(tmp_path: Path) -> None:
     need("af-xdp")
     robot = Robot(tmp_path, "--test", "AF_XDP, exclusive over none, busy", str(ROOT / "tests"))
     robot.wait_until(neighbours, "neighbour")
-    robot.process.kill()
-    robot.process.wait(60)
+    robot.kill()
     assert until(lambda: not neighbours(), 30)
     podperf("clean")

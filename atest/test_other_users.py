@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,10 +16,7 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.run_directory import free_shared_memory
 from podperf.hosts.ssh import SshHost
-from podperf.kernel.receive_threads import dedicate_receive_processing
-from podperf.kernel.threads import threads_named
-from podperf.testbed.access import lock
-from podperf.testbed.run_lock import FILE, FOLDER, RunLock, Taken
+from podperf.kernel.threads import dedicate_receive_processing, threads_named
 from robot_run import podperf
 from ssh_machine import SshMachine
 
@@ -56,38 +52,6 @@ def test_a_process_with_the_name_of_a_receive_thread_is_left_as_it_is(host: Host
         assert os.sched_getscheduler(thread) == os.SCHED_RR
         assert os.sched_getscheduler(impostor.pid) == os.SCHED_OTHER
         assert os.sched_getaffinity(impostor.pid) == os.sched_getaffinity(0)
-
-
-# A socket and the namespace file that anybody can bind or lock: runs of podperf 0.1 took these for the lock.
-_HOLD_ALL = f"""
-import fcntl, os, socket
-address = socket.socket(socket.AF_UNIX)
-address.bind("\\0podperf-run")
-network = os.open("/proc/self/ns/net", os.O_RDONLY)
-fcntl.flock(network, fcntl.LOCK_EX)
-for path in ({FOLDER!r}, {FILE!r}):
-    try:
-        os.open(path, os.O_RDONLY)
-        print("opened", path)
-    except PermissionError:
-        pass
-print("holding", flush=True)
-input()
-"""
-
-
-def test_the_lock_can_be_held_by_root_alone() -> None:
-    with RunLock():
-        pass
-    holder = LocalHost().spawn(*AS_USER, sys.executable, "-I", "-c", _HOLD_ALL)
-    try:
-        assert holder.receive(5) == "holding"
-        with RunLock(), ExitStack() as undo, pytest.raises(Taken):
-            lock(LocalHost(), undo)
-        with ExitStack() as undo:
-            lock(LocalHost(), undo)
-    finally:
-        holder.stop()
 
 
 PLANTED = (

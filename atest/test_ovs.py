@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from chains import forward, local_testbed, need
-from podperf.cleanup import put_back
 from podperf.cpu_lists import format_cpu_list
-from podperf.dataplanes import openvswitch_dpdk
+from podperf.dataplanes import ovs_dpdk
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.hosts.run_directory import RUN_DIRECTORY
@@ -23,14 +21,8 @@ from podperf.pods.forwarders.base import POD_MEMORY
 from podperf.testbed import machines
 from robot_run import SETTINGS, Robot, podperf
 
-pytestmark = pytest.mark.distribution
+pytestmark = [pytest.mark.distribution, pytest.mark.usefixtures("machine_as_before", "nothing_left")]
 SWITCHES = ["ovs-netdev", "ovs-dpdk", "ovs-afxdp"]
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(machine_as_before: None) -> Iterator[None]:
-    yield
-    assert put_back(LocalHost()) == [], "something was left behind"
 
 
 @pytest.mark.parametrize("pods", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
@@ -55,7 +47,7 @@ def test_what_was_asked_for_is_read_back() -> None:
     assert config["dpdk-lcore-mask"] == hex(1 << cpus.main)
     assert description["control_held_to"] == [format_cpu_list(cpus.control)]
     if hugepages.offered(LocalHost()):
-        assert sum(description["hugepages_mib"]["ovs-vswitchd"].values()) >= openvswitch_dpdk.SWITCH_MEMORY
+        assert sum(description["hugepages_mib"]["ovs-vswitchd"].values()) >= ovs_dpdk.SWITCH_MEMORY
         assert sum(description["hugepages_mib"]["pod1"].values()) >= POD_MEMORY
     text = "\n".join(description["pmd_rxq"])
     assert re.findall(r"core_id (\d+)", text) == [str(switch)]
@@ -100,35 +92,24 @@ def test_a_process_killed_in_mid_trial_is_named(tmp_path: Path, suite: Path, pro
     need("ovs-dpdk")
     robot = Robot(tmp_path, str(suite), trials=20, duration=0.5)
     robot.wait_for_trials(1)
-    os.kill(_process_of_the_run(process), signal.SIGKILL)
+    # Not a process of the machine: a process of the run has files in the run directory.
+    os.kill(int(LocalHost().ask("pgrep", "--full", rf"^(\S*/)?{process}\S* .*podperf").stdout), signal.SIGKILL)
     assert robot.wait(60) == 1, robot.output.read_text()
     assert f"Breaks: FAIL: {cause}" in robot.messages()
     assert "The Next One: PASS" in robot.messages()
 
 
+@pytest.mark.usefixtures("no_reserved_hugepages")
 def test_a_killed_run_gives_hugepages_back(tmp_path: Path, suite: Path) -> None:
     need("ovs-dpdk")
     if not hugepages.offered(LocalHost()):
         pytest.skip("the kernel has no hugepages")
     robot = Robot(tmp_path, str(suite), trials=20, duration=0.5)
-    robot.wait_for_trials(1)
-    robot.process.kill()
-    robot.wait()
+    robot.kill(after=1)
     assert "hugepages" in podperf("clean").stdout
 
 
-def _process_of_the_run(name: str) -> int:
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_text(errors="replace").split("\0")
-        except OSError:  # the process ended meanwhile
-            continue
-        # Not a process of the machine: a process of the run has files in the run directory.
-        if Path(words[0]).name.startswith(name) and any("podperf" in word for word in words[1:]):
-            return int(path.parent.name)
-    raise AssertionError(f"no {name} runs")
-
-
+@pytest.mark.usefixtures("no_reserved_hugepages")
 def test_exhausted_hugepages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
     if not hugepages.offered(LocalHost()):
@@ -138,6 +119,7 @@ def test_exhausted_hugepages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         forward(Chain("ovs-dpdk", 1))
 
 
+@pytest.mark.usefixtures("no_reserved_hugepages")
 def test_hugepages_that_another_takes_first_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
     if not hugepages.offered(LocalHost()):
@@ -158,8 +140,8 @@ def test_without_hugepages_it_forwards_as_well(monkeypatch: pytest.MonkeyPatch) 
 def test_a_port_without_memory_is_named_with_what_the_switch_says(monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
     monkeypatch.setattr(hugepages, "offered", lambda *_: False)
-    monkeypatch.setattr(openvswitch_dpdk, "SWITCH_MEMORY", 32)
-    monkeypatch.setattr(openvswitch_dpdk, "port_memory", lambda **_: 0)
+    monkeypatch.setattr(ovs_dpdk, "SWITCH_MEMORY", 32)
+    monkeypatch.setattr(ovs_dpdk, "port_memory", lambda *_: 0)
     with pytest.raises(PodperfError, match=r"refused the port left: .*: Failed to create mem"):
         forward(Chain("ovs-dpdk", 1))
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 import time
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 
-from chains import forward, local_testbed, need, send
+from chains import local_testbed, need, send
 from podperf.allocation import PodAllocation, PodLimits
 from podperf.cpu_plan import plan_cpus
-from podperf.errors import Unavailable
-from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
-from podperf.hosts.ssh import SshHost
-from podperf.kernel.control_groups import make_group, missing
+from podperf.kernel.control_groups import missing
 from podperf.model import Chain, FrameSize, Placement
 from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders.testpmd import Testpmd
@@ -27,7 +24,6 @@ from podperf.testbed.scenarios import Node, Scenario
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.topology import PodSettings
 from robot_run import ROOT, Robot, podperf
-from ssh_machine import SshMachine
 
 LIMITS = PodLimits(cpu=0.25, memory=192)
 SMALL = FrameSize.parse(64)
@@ -50,19 +46,6 @@ def both_queues_forward(sut: SystemUnderTest) -> None:
         for queue in (0, 1):
             found = re.search(rf"RX Port= {port}/Queue= {queue} .*\n *RX-packets: *(\d+)", said)
             assert found and int(found[1]), said
-
-
-def throttled(host: Host, undo: ExitStack) -> dict[str, object]:
-    """Start a process that wants more than its group may have. The group's readings when the kernel throttles it.
-
-    The process joins the groups of version 1 one by one: the kernel may throttle it before it is in all of them.
-    """
-    group = make_group(host, "podperf-pod1", LIMITS, undo)
-    undo.callback(host.spawn(*group.joining(["sha256sum", "/dev/zero"])).stop)
-    deadline = time.monotonic() + 20
-    while not ((told := group.describe())["processes"] and told.get("throttled_periods")):
-        assert time.monotonic() < deadline, told
-    return told
 
 
 @LIMITED
@@ -90,25 +73,11 @@ def test_the_kernel_keeps_the_limits_of_a_pod(runtime: str) -> None:
 
 @LIMITED
 @pytest.mark.usefixtures("machine_as_before")
-def test_limits_hold_over_ssh_too(there: SshMachine) -> None:
-    host = SshHost(there.login)
-    try:
-        with ExitStack() as undo:
-            told = throttled(host, undo)
-            assert (told["cpu"], told["memory_mib"], told["processes"]) == (0.25, 192, 1)
-    finally:
-        host.close()
-    assert groups() == []
-
-
-@LIMITED
-@pytest.mark.usefixtures("machine_as_before")
 def test_a_killed_run_leaves_no_group(tmp_path: Path) -> None:
     need("af-xdp")
     robot = Robot(tmp_path, "--test", "AF_XDP, 100, 50 and 25 % of a CPU", str(ROOT / "tests"))
     robot.wait_until(groups, "control group", 100)
-    robot.process.kill()
-    robot.process.wait(60)
+    robot.kill()
     podperf("clean")
     assert groups() == []
 
@@ -129,19 +98,6 @@ def test_a_pod_polls_two_queues_and_the_switch_divides_the_flows() -> None:
             both_queues_forward(sut)
 
 
-def test_what_this_machine_has_not_is_refused_before_anything_is_set_up() -> None:
-    need("ovs-dpdk")
-    with RunLock():
-        testbed = local_testbed()
-        scenario = Scenario("64 pollers", Node.ANY, (Node.ANY,), pollers=64)
-        with pytest.raises(Unavailable, match=r"scenario 64 pollers wants .* 64 CPUs for a switch"):
-            testbed.place_scenario(scenario, Chain("ovs-dpdk", 1))
-        with pytest.raises(Unavailable, match=r"only a NIC divides flows|wants 2 CPUs for each pod"):
-            testbed.place_scenario(
-                Scenario("2 CPUs a pod", Node.ANY, (Node.ANY,), allocation=PodAllocation(cpus=2)), CHAIN
-            )
-
-
 @pytest.mark.slow
 @LIMITED
 @pytest.mark.usefixtures("machine_as_before")
@@ -153,13 +109,7 @@ def test_a_pod_with_a_quarter_of_a_cpu_forwards_less(tmp_path: Path) -> None:
     assert schema_errors(record) == []
     compared = record["methods"]["comparison"]
     quarter, whole = "25 % of a CPU", "100 % of a CPU"
-    assert sorted(compared["rates"][quarter])[5] < sorted(compared["rates"][whole])[5]
+    assert median(compared["rates"][quarter]) < median(compared["rates"][whole])
     taken = [each["pod1"] for each in compared["limits_of_pods"][quarter]]
-    assert len(taken) == 10
+    assert len(taken) == len(compared["rates"][quarter])
     assert all(each["cpu"] == 0.25 and each["throttled_seconds"] > 0 for each in taken)
-
-
-def test_the_usual_pod_has_no_limits() -> None:
-    need("af-xdp")
-    with RunLock():
-        assert "limits" not in forward(CHAIN)

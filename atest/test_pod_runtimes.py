@@ -15,7 +15,7 @@ from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize, NetworkingModel
 from podperf.pods.forwarders.dpdk import DpdkApplication
 from podperf.pods.runc import RuncPods
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.topology import PodSettings
 from robot_run import Robot, mrr_suite, podperf
 
@@ -36,7 +36,7 @@ QUICK_OF_ALL = ["linux-bridge", "routed", "macvlan", "tc-redirect", "xdp-redirec
 
 
 @pytest.fixture
-def testbed() -> LiveTestbed:
+def testbed() -> Testbed:
     found = local_testbed()
     found.topology = replace(found.topology, pods=PodSettings("runc"))
     return found
@@ -48,7 +48,7 @@ def least(name: str) -> Chain:
 
 
 @pytest.mark.parametrize("name", QUICK_OF_ALL)
-def test_a_data_plane_forwards_through_containers(testbed: LiveTestbed, name: str) -> None:
+def test_a_data_plane_forwards_through_containers(testbed: Testbed, name: str) -> None:
     need(name)
     runtime = forward(least(name), testbed=testbed)["runtime"]
     assert runtime["kind"] == "containers of runc"
@@ -57,7 +57,7 @@ def test_a_data_plane_forwards_through_containers(testbed: LiveTestbed, name: st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in OF_SECTIONS if name not in QUICK_OF_ALL])
-def test_so_does_every_other_one_of_the_sections(testbed: LiveTestbed, name: str) -> None:
+def test_so_does_every_other_one_of_the_sections(testbed: Testbed, name: str) -> None:
     need(name)
     try:
         forward(Chain(name, 2), testbed=testbed)
@@ -65,7 +65,7 @@ def test_so_does_every_other_one_of_the_sections(testbed: LiveTestbed, name: str
         pytest.skip(str(reason))
 
 
-def test_an_application_is_in_its_container(testbed: LiveTestbed) -> None:
+def test_an_application_is_in_its_container(testbed: Testbed) -> None:
     """An application has its own process numbers and root file system, which is read-only. It has podperf's control
     groups.
 
@@ -81,7 +81,7 @@ def test_an_application_is_in_its_container(testbed: LiveTestbed) -> None:
         status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
         assert len(status["NSpid"].split()) == 2
         ours = [Path("/proc/self/ns") / kind for kind in ("mnt", "pid", "net", "ipc", "uts")]
-        assert all(each.readlink() != (process / "ns" / each.name).readlink() for each in ours)
+        assert all(our.readlink() != (process / "ns" / our.name).readlink() for our in ours)
         root = next(line.split() for line in (process / "mounts").read_text().splitlines() if line.split()[1] == "/")
         assert "ro" in root[3].split(",")
         assert (process / "cgroup").read_text() == Path("/proc/self/cgroup").read_text()
@@ -92,21 +92,7 @@ def test_an_application_is_in_its_container(testbed: LiveTestbed) -> None:
 def test_a_killed_run_with_containers_then_clean(tmp_path: Path) -> None:
     need("memif")
     robot = Robot(tmp_path, mrr_suite(tmp_path, Long="memif    2    64"), topology=TOPOLOGY % 500)
-    robot.wait_for_trials(1)
-    robot.process.kill()
-    robot.wait()
+    robot.kill(after=1)
     cleaned = podperf("clean")
     assert "podperf-pod2" in cleaned.stdout
     assert "nothing" in podperf("clean").stdout
-
-
-@pytest.mark.slow
-@pytest.mark.suites
-@pytest.mark.parametrize("suite", ["4.1.1_kernel_space", "4.1.2_user_space", "4.1.3_ebpf"])
-def test_the_quick_tests_of_a_suite_pass(tmp_path: Path, suite: str) -> None:
-    path = f"tests/4.1_networking_models/{suite}.robot"
-    rows = ("--include", "quick", "--parseinclude", path, "tests")
-    robot = Robot(tmp_path, *rows, topology=TOPOLOGY % 1, short_search=True)
-    assert robot.wait(500) == 0, robot.messages()
-    made_by = [each["data_plane"]["runtime"]["kind"] for each in robot.records() if each["outcome"] != "skipped"]
-    assert set(made_by) == {"containers of runc"}

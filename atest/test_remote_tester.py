@@ -14,8 +14,8 @@ from machine import once_as
 from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
+from podperf.observation import State
 from podperf.preflight.checks import check
-from podperf.preflight.observation import State
 from robot_run import Robot, mrr_suite, podperf
 from ssh_machine import ADDRESS, SshMachine
 from test_ssh import await_links, left_there, ports
@@ -86,9 +86,7 @@ def test_what_a_killed_run_left_there_the_next_one_removes(there: SshMachine, tm
     robot = Robot(
         tmp_path, mrr_suite(tmp_path, MACVLAN="macvlan    1    64"), topology=topology(there, cabled=False, trials=1000)
     )
-    robot.wait_for_trials(2)
-    robot.process.kill()
-    robot.wait()
+    robot.kill(after=2)
     assert "/run/netns/podperf-tester" in left_there(there)
     done = podperf("clean", str(tmp_path / "topology.yaml"))
     assert f"podperf-tester on {ADDRESS}" in done.stdout
@@ -111,7 +109,7 @@ def test_a_trex_is_started_there_and_stopped_again(cabled: SshMachine, tmp_path:
         lab = json.loads(topology(cabled, cabled=True))
         for port in lab["tester"]["ports"].values():
             port["namespace"] = "trex-ports"
-        lab["tester"] |= {"type": "trex", "trex": {"server": {"directory": TREX}, "interpreter": PYTHON}}
+        lab["tester"] |= {"type": "trex", "settings": {"server": {"directory": TREX}, "interpreter": PYTHON}}
         lab["tester"]["maximum_load"] = 20_000  # a tenth of the tester's rate on an idle CPU
         robot = Robot(tmp_path, "--test", "Linux bridge, 64 B", "tests", topology=json.dumps(lab))
         assert robot.wait(300) == 0, robot.output.read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from robot.api import ExecutionResult
 
-from robot_run import ROOT, trials_on_disk
+from robot_run import ROOT, SHORT, trials_on_disk
 
 pytestmark = [
     pytest.mark.usefixtures("machine_as_before"),
@@ -62,25 +63,53 @@ def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) ->
     suite = ExecutionResult(results / "output.xml").suite
     assert suite.name == "podperf"
     tests = suite.all_tests
-    assert {each["test"]["name"]: each["test"]["log"] for each in records} == {
-        each.name: f"log.html#{each.id}" for each in tests
+    assert {record["test"]["name"]: record["test"]["log"] for record in records} == {
+        test.name: f"log.html#{test.id}" for test in tests
     }
     assert len(records) == 2
 
 
+@pytest.mark.parametrize("given", ["a file", "a folder that opens the testbed"])
+def test_the_suite_of_the_documentation_runs_with_all_its_tests(given: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "keywords.md").read_text()
+    (suite,) = re.findall(r"^```robotframework\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (tmp_path / "short.yaml").write_text(SHORT % (1, 0.2))
+    folder = tmp_path / "my-suites"
+    folder.mkdir()
+    source = folder / "my.robot"
+    if given != "a file":
+        opens = re.findall(r"^Suite .*\n", suite, re.MULTILINE)
+        (folder / "__init__.robot").write_text(f"*** Settings ***\nLibrary    Testbed\n{''.join(opens)}")
+        suite = re.sub(r"^Suite .*\n", "", suite, flags=re.MULTILINE)
+        (folder / "second.robot").write_text(suite)
+    source.write_text(suite)
+    # CI servers pass on parameters that nobody filled in.
+    empty = ["--include", "", "--test", "", "--version-under-test", ""]
+    listener = Path(__file__).with_name("short_calibration.py")
+    short = ["--outputdir", str(tmp_path / "results"), "--listener", str(listener)]
+    with begin(*empty, *short, tmp_path / "short.yaml", source if given == "a file" else folder) as run:
+        _, said = run.communicate(timeout=120)
+    assert run.returncode == 0, said
+    records = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("records/*.json")]
+    assert [record["test"]["name"] for record in records] == ["A Bridge With Two Pods"] * (
+        1 if given == "a file" else 2
+    )
+    assert {record["testbed"]["name"] for record in records} == {"short"}
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_a_run_in_order_and_shows_how_to_resume_it(tmp_path: Path) -> None:
-    rows = ["--include", "quickANDptp", "--include", "quickANDmacvlan"]
+    rows = ["--include", "quick AND ptp", "--include", "quick AND macvlan"]
     with begin(*rows, "--outputdir", tmp_path / "first") as run:
         until_it_measures(run, tmp_path / "first")
         os.killpg(run.pid, signal.SIGINT)  # as the terminal does
         _, said = run.communicate(timeout=60)
     assert run.returncode == 253, said
     assert "Ended early: 1 of 2 tests were not run." in said
-    line = f"run --resume {tmp_path}/first --include quickANDptp --include quickANDmacvlan"
+    line = f"run --resume {tmp_path}/first --include 'quick AND ptp' --include 'quick AND macvlan'"
     assert said.splitlines()[-1] == f"podperf: to measure the rest: {ROOT}/podperf --no-install {line}"
 
-    with begin(*line.split()[1:], "--outputdir", tmp_path / "second") as run:
+    with begin(*shlex.split(line)[1:], "--outputdir", tmp_path / "second") as run:
         _, said = run.communicate(timeout=300)
     assert run.returncode == 0, said
     assert len(list((tmp_path / "second" / "records").glob("*.json"))) == 2
@@ -100,7 +129,7 @@ def test_the_results_of_a_killed_run_go_to_the_caller_when_the_machine_is_put_ba
     results, latest = ROOT / "results", ROOT / "results" / "latest"
     earlier = set(results.glob("*"))
     pointed_at = latest.readlink() if latest.is_symlink() else None
-    with begin("--include", "quickANDptp", SUDO_UID=f"{CALLER}", SUDO_GID=f"{CALLER}") as run:
+    with begin("--include", "quick AND ptp", SUDO_UID=f"{CALLER}", SUDO_GID=f"{CALLER}") as run:
         deadline = time.monotonic() + 60
         while not (made := set(results.glob("2*")) - earlier) or not any(made.copy().pop().glob("records/*")):
             assert run.poll() is None and time.monotonic() < deadline

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,15 +20,15 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, ip, ip_json, mac_address
 from podperf.hosts.local import LocalHost
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.namespaces import NetworkNamespace, namespaces_named
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, DirectionResult, FrameSize, TrafficProfile, Trial
+from podperf.observation import State
 from podperf.preflight.checks import check
-from podperf.preflight.observation import State
 from podperf.testbed.access import lock, machines_of
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
-from robot_run import Robot, mrr_suite
+from robot_run import ROOT, Robot, mrr_suite
 from ssh_machine import SECOND_ADDRESS, SshMachine, ssh_machine
 from test_ssh import await_links, left_there, ports
 
@@ -91,19 +92,19 @@ def topology(pair: tuple[SshMachine, SshMachine], folder: Path, ends: tuple[str,
 
 
 @pytest.fixture
-def testbed(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> Iterator[LiveTestbed]:
+def testbed(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> Iterator[Testbed]:
     """The testbed of both workers."""
     settings = load_topology(topology(pair, tmp_path), DATA_PLANES)
     with ExitStack() as undo:
         tester, *workers = taken(settings, undo)
-        yield LiveTestbed.on(settings, tester, workers)
+        yield Testbed.on(settings, tester, workers)
 
 
 def taken(settings: Topology, undo: ExitStack) -> tuple[Host, ...]:
     """The machines of tester and workers, as a run takes them."""
     machines = machines_of(settings, LocalHost(), undo)
-    for each in machines[1:]:
-        lock(each, undo)
+    for machine in machines[1:]:
+        lock(machine, undo)
     return machines
 
 
@@ -122,9 +123,9 @@ def test_a_chain_along_two_workers_is_measured_and_both_are_as_before(
     assert record["results"]["mrr"]["frames_per_second"] > 1000
     of_first, of_second = {"ens4", "ens5"}, {f"{SECOND_ADDRESS}: {name}" for name in ("ens4", "ens5")}
     assert set(record["interfaces"]) == {*of_first, *of_second, "tester left", "tester right"}
-    assert {"br0", "br1"} <= {each["name"] for each in record["data_plane"]["worker"]["links"]}
+    assert {"br0", "br1"} <= {link["name"] for link in record["data_plane"]["worker"]["links"]}
     (beyond,) = record["data_plane"]["further_workers"].values()
-    assert {"br0", "br1"} <= {each["name"] for each in beyond["worker"]["links"]}
+    assert {"br0", "br1"} <= {link["name"] for link in beyond["worker"]["links"]}
     assert record["environment"]["further_workers"][SECOND_ADDRESS]["kernel"]
     assert record["quietness"]["workers"][1]["cpus"] == record["placement"]["sut"]
     assert once_as(before, lambda: [ports(each) for each in pair]) == before
@@ -142,13 +143,13 @@ def test_a_chain_along_two_workers_is_measured_and_both_are_as_before(
     ],
     ids=str,
 )
-def test_frames_cross_both_workers_in_either_direction(testbed: LiveTestbed, chain: Chain) -> None:
+def test_frames_cross_both_workers_in_either_direction(testbed: Testbed, chain: Chain) -> None:
     need(chain.data_plane)
     for direction in Direction:
         cross(testbed, chain, direction)
 
 
-def cross(testbed: LiveTestbed, chain: Chain, direction: Direction) -> None:
+def cross(testbed: Testbed, chain: Chain, direction: Direction) -> None:
     with testbed.build(chain, SMALL, (direction,)) as sut:
         traffic = addressed(TrafficProfile(SMALL, (direction,), 16), sut)
         sut.probe(traffic)
@@ -173,19 +174,55 @@ def received(sut: SystemUnderTest) -> dict[str, int]:
     }
 
 
-def test_what_two_workers_cannot_do_is_said(testbed: LiveTestbed) -> None:
+def test_what_two_workers_cannot_do_is_said(testbed: Testbed) -> None:
     for chain, directions, reason in (
-        (
-            Chain("linux-bridge", 2, workers=2),
-            BOTH_DIRECTIONS,
-            "on several workers is measured in one direction",
-        ),
+        (Chain("ovs-dpdk", 2, workers=2), BOTH_DIRECTIONS, "get the MACs of one direction at their start"),
+        (Chain("ovs-dpdk", 2, workers=2, join="vxlan"), None, "takes the ports of a worker"),
         (Chain("linux-bridge", 3, workers=3), None, "needs 3 workers, and the topology names 2"),
         (Chain("docker", 2, workers=2), None, "docker translates addresses: its parts cannot be joined by MAC alone"),
     ):
         need(chain.data_plane)
         with pytest.raises(Unavailable, match=reason), testbed.build(chain, SMALL, directions):
             raise AssertionError(f"{chain} was built")
+
+
+@pytest.fixture
+def here() -> Iterator[Testbed]:
+    """The testbed of two workers on this machine."""
+    settings = load_topology(ROOT / "topologies" / "two_workers.yaml", DATA_PLANES)
+    with ExitStack() as undo:
+        tester, *workers = machines_of(settings, LocalHost(), undo)
+        yield Testbed.on(settings, tester, workers)
+
+
+@pytest.mark.parametrize("join", ["cable", "vxlan"])
+@pytest.mark.parametrize(
+    "data_plane",
+    ["linux-bridge", "routed", *(pytest.param(name, marks=pytest.mark.slow) for name in ("macvlan", "tc-redirect"))],
+)
+def test_frames_cross_two_workers_of_this_machine_in_both_directions(here: Testbed, data_plane: str, join: str) -> None:
+    """Frames of the largest size, too: the cable has an MTU for the encapsulation."""
+    need(data_plane)
+    for size in (SMALL, FrameSize.parse(1518)):
+        with here.build(Chain(data_plane, 3, workers=2, join=join), size, BOTH_DIRECTIONS) as sut:
+            traffic = addressed(TrafficProfile(size, BOTH_DIRECTIONS, 16), sut)
+            sut.probe(traffic)
+            before = received(sut)
+            found = first(
+                lambda found: all(each.received == each.sent > 0 for each in found.directions),
+                partial(sut.tester.measure, Trial(traffic, 2000, 0.1)),
+            )
+            after = received(sut)
+            assert all(each.received == each.sent > 0 and not each.duplicated for each in found.directions)
+            crossed = sum(each.received for each in found.directions)
+            inner = [after[name] - before[name] for name in ("w-right", "worker2 of this machine: w2-left")]
+            assert sum(inner) >= crossed, "the frames crossed the cable between the workers"
+            described = sut.describe().get("join")
+            assert (described is None) == (join == "cable")
+            if described is not None:
+                assert described["overhead_bytes"] == 50
+                assert [each["settings"]["id"] for each in described["interfaces"].values()] == [100, 100]
+    assert not namespaces_named(LocalHost())
 
 
 @pytest.mark.slow
@@ -212,7 +249,7 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
             ip(lab, "link", "set", f"to-{end}", "master", "switch")
         settings = load_topology(topology((there, behind), tmp_path), DATA_PLANES)
         tester, *workers = taken(settings, undo)
-        testbed = LiveTestbed.on(settings, tester, workers)
+        testbed = Testbed.on(settings, tester, workers)
         with testbed.build(Chain("macvlan", 1), SMALL) as sut:
             with pytest.raises(PodperfError, match="floods frames to a MAC that it has not learnt"):
                 sut.probe(addressed(TrafficProfile(SMALL), sut))
@@ -227,6 +264,6 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
 
 def test_check_looks_at_both(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> None:
     observations = check(str(topology(pair, tmp_path)))
-    of_second = [each for each in observations if each.area.endswith("of workers[1]")]
+    of_second = [observation for observation in observations if observation.area.endswith("of workers[1]")]
     assert {each.subject for each in of_second} >= {"placement", "ip", "hugepages", "worker ports"}
     assert {each.state for each in of_second if each.subject in {"placement", "worker ports"}} == {State.OK}

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 from podperf.hosts.local import LocalHost
 from podperf.kernel.poller_sharing import take_turns
-from podperf.quietness.cpu_speed import times_of
+from podperf.quietness.cpu_times import times_of
 
 
 def test_a_cpu_is_timed_ahead_of_pollers_that_take_turns_on_it() -> None:
@@ -18,11 +18,11 @@ def test_a_cpu_is_timed_ahead_of_pollers_that_take_turns_on_it() -> None:
     cpu = max(os.sched_getaffinity(0))
     with ExitStack() as undo:
         loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
-        for each in loops:
-            undo.callback(each.wait)
-            undo.callback(each.kill)
-            os.sched_setaffinity(each.pid, {cpu})
-        take_turns(LocalHost(), {cpu: [each.pid for each in loops]}, undo)
+        for loop in loops:
+            undo.callback(loop.wait)
+            undo.callback(loop.kill)
+            os.sched_setaffinity(loop.pid, {cpu})
+        take_turns(LocalHost(), {cpu: [loop.pid for loop in loops]}, undo)
         attempts = [preemptions_while_timing(cpu) for _ in range(3)]  # the kernel's own work may spoil one, not all
     assert min(attempts) <= 2, f"moved there and back, and left alone in between: {attempts}"
 

@@ -25,17 +25,17 @@ from podperf.dataplanes.segments import start_pods
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.linux import ip
 from podperf.hosts.local import LocalHost
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.kernel import sriov
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, TrafficProfile, VirtualFunctionSettings
 from podperf.pods.base import Pod
 from podperf.testbed.access import log_in
 from podperf.testbed.system_under_test import addressed
 from podperf.topology import Topology
-from podperf.virtual_worker.machine import LEFT, RIGHT
+from podperf.virtual_worker.boot import LEFT, RIGHT
 from virtual_lab import ONLY_ON_REQUEST, Lab, booted
 
-pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("time_is_left", "ports_as_before")]
+pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("ports_as_before")]
 UP_TIMEOUT = 180  # seconds
 FRAME_TIMEOUT = 20  # seconds
 VLAN = 7
@@ -69,9 +69,9 @@ def test_frames_cross_virtual_functions(lab: Lab, pods: int, forwarder: str) -> 
     functions = description["virtual_functions"]
     assert len(functions) == 2 * pods
     driver = "igbvf" if forwarder == "kernel" else "vfio-pci"
-    assert {each["driver"] for each in functions} == {driver}
+    assert {function["driver"] for function in functions} == {driver}
     assert functions[0]["numa_node"] == 0 and functions[-1]["numa_node"] == 1
-    assert len({each["iommu_group"] for each in functions}) == 2 * pods
+    assert len({function["iommu_group"] for function in functions}) == 2 * pods
 
 
 @pytest.mark.parametrize("after", ["up", "down"])
@@ -103,10 +103,10 @@ def test_large_frames_cross_too(lab: Lab) -> None:
 
 def test_north_south_on_virtual_functions_and_east_west_through_the_switch(lab: Lab) -> None:
     description = forward(Chain("sriov-ovs-dpdk", 2), testbed=lab.testbed)
-    assert [each["driver"] for each in description["virtual_functions"]] == ["vfio-pci"] * 2
+    assert [virtual_function["driver"] for virtual_function in description["virtual_functions"]] == ["vfio-pci"] * 2
     assert set(description["applications"]) == {"pod1", "pod2"}
     # The switch is on the left port's node, the pods on the right one's, as the topology says.
-    placed = {(each["numa_node"], *each["held_to"]) for each in description["pollers"]}
+    placed = {(poller["numa_node"], *poller["held_to"]) for poller in description["pollers"]}
     assert placed == {(0, "1"), (1, "4"), (1, "5")}
 
 
@@ -130,7 +130,7 @@ def vpp(lab: Lab) -> None:
 @pytest.mark.usefixtures("vpp")
 def test_east_west_through_vpp(lab: Lab) -> None:
     description = forward(Chain("sriov-vpp", 2), testbed=lab.testbed)
-    assert [each["driver"] for each in description["virtual_functions"]] == ["vfio-pci"] * 2
+    assert [virtual_function["driver"] for virtual_function in description["virtual_functions"]] == ["vfio-pci"] * 2
     assert set(description["applications"]) == {"pod1", "pod2"}
     assert not any("host-" in line for line in description["vpp"]["interfaces"]), "it has no port of the worker"
     assert any(thread["nodes"].get("l2-patch") for thread in description["vpp"]["runtime"])
@@ -141,20 +141,20 @@ def test_east_west_through_vpp(lab: Lab) -> None:
 def test_vpp_drives_the_cards_of_its_ports(lab: Lab, name: str) -> None:
     """testpmd uses these ports by DPDK's driver. A DPDK without this driver reaches them through the kernel."""
     description = forward(Chain(name, 1), testbed=lab.testbed)["vpp"]
-    if not any("dpdk" in each for each in description["plugins"]):
+    if not any("dpdk" in plugin for plugin in description["plugins"]):
         pytest.skip("this VPP was built without DPDK; frames crossed by way of the kernel")
     assert {"left", "right"} <= {line.split()[0] for line in description["interfaces"]}
     assert not any("host-" in line for line in description["interfaces"])
 
 
 def test_what_the_topology_says_of_virtual_functions_is_in_force(lab: Lab) -> None:
-    wanted = VirtualFunctionSettings(number=3, vlan=VLAN, trust=True, spoof_check=False)
+    wanted = VirtualFunctionSettings(number=3, vlans=(VLAN, VLAN), trust=True, spoof_check=False)
     with lab.with_functions(wanted).testbed.build(Chain("sriov", 1, "testpmd-mac"), FrameSize.parse(64)) as sut:
         for port in sut.describe()["physical_functions"]:
             assert port["virtual_functions"] == 3
-            assert [(each["vlan"], each["trust"], each["spoof_check"]) for each in port["settings"].values()] == [
-                (VLAN, True, False)
-            ] * 3
+            assert [
+                (setting["vlan"], setting["trust"], setting["spoof_check"]) for setting in port["settings"].values()
+            ] == [(VLAN, True, False)] * 3
 
 
 def test_pods_have_as_many_queues_as_the_topology_says(lab: Lab) -> None:
@@ -167,7 +167,7 @@ def test_pods_have_as_many_queues_as_the_topology_says(lab: Lab) -> None:
 def test_a_vlan_is_on_the_wire_and_not_in_the_pods(lab: Lab) -> None:
     """Frames without the VLAN's tag reach no virtual function. Frames that a pod sent have the tag."""
     ports = lab.topology.tester
-    chain, settings = Chain("sriov", 1, "testpmd-mac"), VirtualFunctionSettings(vlan=VLAN)
+    chain, settings = Chain("sriov", 1, "testpmd-mac"), VirtualFunctionSettings(vlans=(VLAN, VLAN))
     with lab.with_functions(settings).testbed.build(chain, FrameSize.parse(64)) as sut:
         entry = sut.entries[Direction.LEFT_TO_RIGHT]
         assert ports.left.interface and ports.left.namespace and ports.right.interface and entry.mac
@@ -202,7 +202,9 @@ def test_virtual_functions_that_are_there_are_used_and_left_as_they_were(lab: La
         before = lab.state()
         assert before.count("vlan 9, spoof checking off") == 2
         description = forward(Chain("sriov", 1, forwarder), testbed=lab.testbed)
-        assert [each["settings"]["0"]["vlan"] for each in description["physical_functions"]] == [0, 0]
+        assert [
+            physical_function["settings"]["0"]["vlan"] for physical_function in description["physical_functions"]
+        ] == [0, 0]
         assert once_as(before, lab.state) == before
 
 

@@ -22,7 +22,7 @@ from podperf.hosts.linux import ip
 from podperf.kubernetes.api import Api, log_in
 from podperf.model import Chain, FrameSize
 from podperf.topology import Topology
-from podperf.virtual_worker.machine import LEFT, RIGHT
+from podperf.virtual_worker.boot import LEFT, RIGHT
 from robot_run import podperf
 from test_chains_of_kubernetes_pods import topology as chains
 from virtual_lab import ONLY_ON_REQUEST, booted, need_qemu
@@ -32,7 +32,6 @@ pytestmark = [
     ONLY_ON_REQUEST,
     pytest.mark.cluster,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
-    pytest.mark.usefixtures("time_is_left"),
 ]
 PORTS = {"left": LEFT, "right": RIGHT}
 RESOURCES = {side: f"podperf.test/{side}" for side in PORTS}  # each has the virtual functions of one port
@@ -96,11 +95,13 @@ def test_frames_cross_functions_that_the_cluster_gives(
         with closing(remote_testbed(node.lab.worker, of_cluster(node))) as testbed:
             described = forward(Chain(name, pods, forwarder), testbed=testbed)
         assert once_as(before, lambda: state(node)) == before
-    assert {each["driver"] for each in described["virtual_functions"]} == {driver}
-    told = [each["devices"].values() for each in described["runtime"]["pods"].values()]
-    given = {address for devices in told for each in devices for address in each.split(",")}
-    assert given == {each["address"] for each in described["virtual_functions"]} <= set(functions)
-    assert {each["node"] for each in described["runtime"]["pods"].values()} == {node.name}
+    assert {virtual_function["driver"] for virtual_function in described["virtual_functions"]} == {driver}
+    told = [pod["devices"].values() for pod in described["runtime"]["pods"].values()]
+    given = {address for devices in told for device in devices for address in device.split(",")}
+    assert (
+        given == {virtual_function["address"] for virtual_function in described["virtual_functions"]} <= set(functions)
+    )
+    assert {pod["node"] for pod in described["runtime"]["pods"].values()} == {node.name}
 
 
 def state(node: VirtualNode) -> list[str]:
@@ -148,4 +149,4 @@ def offering(api: Api, node: VirtualNode, driver: str) -> Iterator[list[str]]:
 
 def offered(api: Api, node: VirtualNode) -> set[str | None]:
     """The amounts of all resources."""
-    return {node.status(api)["allocatable"].get(each) for each in RESOURCES.values()}
+    return {node.status(api)["allocatable"].get(resource) for resource in RESOURCES.values()}

@@ -15,8 +15,11 @@ import pytest
 from attempts import first
 from podperf.hosts.base import Process
 from podperf.hosts.linux import ip, mac_address
-from podperf.testers.pod_port import DISCARDED
+from podperf.kubernetes.ports import DISCARDED
+from podperf.model import AddressedTraffic, Direction, Entry, FrameSize, TrafficProfile, Trial
+from podperf.testers.software import request_line
 from test_software_tester import BINARY, Lab, ScriptedSut
+from traffic import SMALL
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces"),
@@ -29,10 +32,10 @@ class TwoProcesses:
     """The processes, at the two ends of a lab."""
 
     def __init__(self, lab: Lab, undo: ExitStack) -> None:
-        self.mac = mac_address(lab.right, "p1")
+        self.macs = mac_address(lab.left, "p0"), mac_address(lab.right, "p1")
         self._sender = self._start(lab.left.spawn(BINARY, "--left", "p0", "--engine", "packet-ring"), undo)
         options = ("--engine", "packet-ring", "--discard", str(DISCARDED))
-        self._numbers = itertools.count(1, 2)  # of trials: a second trial of a number would bring duplicates alone
+        self._numbers = itertools.count(1)  # of trials: a second trial of a number would bring duplicates alone
         self._counter = self._start(lab.right.spawn(BINARY, "--right", "p1", *options), undo)
 
     @staticmethod
@@ -42,18 +45,18 @@ class TwoProcesses:
         assert len(ready["ports"]) == 1
         return process
 
-    def measure(self, words: str = "", *, of_another_trial: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The answers of the one that sends and of the one that counts, in a new trial. If `of_another_trial` is true,
-        the latter counts those of the next trial.
-        """
-        trial = next(self._numbers)
-        counted = trial + 1 if of_another_trial else trial
-        request = f"load=5000 duration=0.2 {words}"
-        entry = f"left-to-right.mac={self.mac} left-to-right.udp-port={DISCARDED}"
-        ends = f"left-to-right.source={LEFT} left-to-right.address={RIGHT}"
-        self._counter.send(f"{request} trial={counted} part=count")
-        assert json.loads(self._counter.receive(10)) == {"counting": counted}
-        self._sender.send(f"{request} {entry} {ends} trial={trial} part=send")
+    def measure(self, frame: FrameSize = SMALL, flows: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The answers of the one that sends and of the one that counts, in a new trial."""
+        number = next(self._numbers)
+        entries = {Direction.LEFT_TO_RIGHT: Entry(address=RIGHT, udp_port=DISCARDED, source=LEFT)}
+        profile = TrafficProfile(frame, flows=flows)
+        to_send, to_count = (
+            request_line(Trial(AddressedTraffic(profile, each), 5000, 0.2), 0.05, self.macs, any_address=True)
+            for each in (entries, {})
+        )
+        self._counter.send(f"{to_count} trial={number} part=count")
+        assert json.loads(self._counter.receive(10)) == {"counting": number}
+        self._sender.send(f"{to_send} trial={number} part=send")
         (sent,) = json.loads(self._sender.receive(10))["trial"]["directions"]
         self._counter.send(f"sent={sent['sent']}")
         found = json.loads(self._counter.receive(10))["trial"]
@@ -78,7 +81,7 @@ def test_what_one_sends_the_other_one_counts(lab: Lab, both: TwoProcesses) -> No
     lab.forward()
 
     def whole() -> bool:
-        sent, counted = both.measure("sizes=64,1518")
+        sent, counted = both.measure(FrameSize("two sizes", (64, 1518)))
         arrived = sent["sent"] == sent["intended"] == counted["received"] == 1000
         return bool(arrived and not counted["duplicated"] and counted["latency"]["min"] > 0)
 
@@ -95,20 +98,9 @@ def test_what_is_lost_between_them_is_missing(lab: Lab, both: TwoProcesses) -> N
     first(lambda found: found == (1000, 700), measure)
 
 
-def test_frames_of_another_trial_are_strays(lab: Lab, both: TwoProcesses) -> None:
-    lab.forward()
-
-    def strays() -> int:
-        _, counted = both.measure(of_another_trial=True)
-        assert (counted["received"], counted["corrupted"]) == (0, 0)
-        return int(counted["stray"])
-
-    assert first(lambda found: found >= 900, strays) <= 1000
-
-
 def test_flows_differ_in_their_udp_source_port(lab: Lab, both: TwoProcesses) -> None:
     with ScriptedSut(lab, lambda frame: [frame]) as sut:
-        both.measure("flows=100")
+        both.measure(flows=100)
     frames = [each for each in sut.frames if each[23:24] == b"\x11"]
     assert len({each[34:36] for each in frames}) == 100
     ends = {(socket.inet_ntoa(each[26:30]), socket.inet_ntoa(each[30:34]), each[36:38]) for each in frames}

@@ -7,60 +7,33 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from page_package import block, write_package, write_topology, write_wheel
+from page_package import block, write_package, write_topology
 from robot_run import ROOT, Robot
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces"),
     pytest.mark.usefixtures("machine_as_before"),
 ]
-NOT_BY_PATH = re.sub(r"third_party: .*\n", "", block("yaml")).replace(
-    "trials: 5, duration: 1", "trials: 1, duration: 0.2"
-)
 
 
-@pytest.fixture
-def installed(tmp_path: Path) -> Path:
-    """The folder into which pip has installed the package."""
-    site = tmp_path / "site"
-    wheel = write_wheel(tmp_path)
-    pip = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", site, wheel]
-    subprocess.run(pip, check=True)
-    return site
-
-
-def measured(folder: Path, topology: str, *options: str) -> dict[str, Any]:
-    """The record of the page's first test."""
-    suite = folder / "acme.robot"
+@pytest.mark.slow
+def test_data_plane_and_tester_of_a_folder_that_the_topology_names_measure(tmp_path: Path) -> None:
+    write_package(tmp_path)
+    suite = tmp_path / "acme.robot"
     suite.write_text(block("robotframework").replace("podperf/resources", f"{ROOT}/resources"))
-    robot = Robot(folder, *options, "--test", "Acme switch, 64 B", str(suite), topology=topology, short_search=True)
+    topology = block("yaml").replace("trials: 5, duration: 1", "trials: 1, duration: 0.2")
+    robot = Robot(tmp_path, "--test", "Acme switch, 64 B", str(suite), topology=topology, short_search=True)
     assert robot.wait() == 0, robot.output.read_text()
     (record,) = robot.records()
-    return record
-
-
-def check_record(record: dict[str, Any]) -> None:
     assert record["chain"]["data_plane"] == "acme-switch"
     assert any(link["name"] == "acme0" for link in record["data_plane"]["worker"]["links"]), record["data_plane"]
     assert record["tester"]["name"] == "ACME generator"
     assert record["tester"]["cards"] == [2, 3]
     assert record["results"]["mrr"]["frames_per_second"] > 0
     assert record["tester_limits"]["source"] == "calibration on the bare path"
-
-
-@pytest.mark.slow
-def test_data_plane_and_tester_of_an_installed_package_measure(installed: Path, tmp_path: Path) -> None:
-    check_record(measured(tmp_path, NOT_BY_PATH, "--pythonpath", str(installed)))
-
-
-@pytest.mark.slow
-def test_data_plane_and_tester_of_a_folder_that_the_topology_names_measure(tmp_path: Path) -> None:
-    write_package(tmp_path)
-    check_record(measured(tmp_path, "third_party: [acme-podperf]\n" + NOT_BY_PATH))
 
 
 def test_a_check_lists_them(tmp_path: Path) -> None:

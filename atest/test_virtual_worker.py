@@ -18,23 +18,24 @@ from podperf.cpu_lists import parse_cpu_list
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_carrier, ip, module_loaded, unloading
 from podperf.hosts.local import LocalHost
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.kernel import control_groups
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile, Trial
-from podperf.preflight.features import FEATURES, missing
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Trial
+from podperf.preflight.checks import FEATURES, missing_feature
 from podperf.testbed.scenarios import SCENARIOS, Node, Scenario
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.testers.base import UNPACED, Site, TesterPort
 from podperf.testers.software import SoftwareTester
 from podperf.topology import PortSettings, WorkerPortSettings, WorkerSettings
-from podperf.virtual_worker.machine import ISOLATED, LEFT, QEMU, RIGHT
+from podperf.virtual_worker.boot import ISOLATED, LEFT, QEMU, RIGHT
 from robot_run import SETTINGS, Robot, podperf
-from test_placement import LIMITS, both_queues_forward, throttled
+from test_placement import LIMITS, both_queues_forward
+from traffic import traffic_of
 from virtual_lab import ONLY_ON_REQUEST, TOPOLOGY, Lab, booted, need_qemu
 
 BOOT_TIMEOUT = 900  # with an image to build
 
-pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("time_is_left", "machine_as_before")]
+pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("machine_as_before")]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -78,12 +79,6 @@ class TestInside:
             host.do("ip", "link", "set", "dev", LEFT.interface, "down")
         assert len(groups - {""}) == 2
 
-    def test_it_can_do_what_this_kernel_may_lack(self, lab: Lab) -> None:
-        host = lab.worker
-        for kind in ("ipvlan", "vlan id 7", "macvlan"):
-            host.do("sh", "-c", f"ip link add probe link {LEFT.interface} type {kind} && ip link del probe")
-        host.ask("genl", "ctrl", "get", "name", "ovs_datapath")
-
     @pytest.mark.parametrize("name", ["tc-redirect-peer", "xdp-redirect"])
     def test_a_card_takes_the_frames_that_ebpf_hands_on_to_others(self, lab: Lab, name: str) -> None:
         """The frames are for the pod's MAC or for the tester's other MAC, not for the card's own MAC."""
@@ -95,27 +90,22 @@ class TestInside:
     def test_a_data_plane_that_this_kernel_may_lack_forwards(self, lab: Lab, name: str, pods: int) -> None:
         assert len(forward(Chain(name, pods), testbed=lab.testbed)["pods"]) == pods
 
-    def test_a_module_that_a_tunnel_needs_is_gone_with_it(self, lab: Lab) -> None:
+    @pytest.mark.parametrize(("name", "module"), [("ipip", "ipip"), ("ovs-kernel", "openvswitch")])
+    def test_a_module_that_a_data_plane_needs_is_gone_with_it(self, lab: Lab, name: str, module: str) -> None:
         """The module ipip makes an interface in every namespace."""
-        host = lab.worker
-        host.do("modprobe", "--remove", "ipip")
-        before = host.ask("ip", "-brief", "link").stdout
-        assert "tunl0" not in before
-        forward(Chain("ipip", 1), testbed=lab.testbed)
-        assert host.ask("ip", "-brief", "link").stdout == before
-
-    def test_a_module_that_a_switch_needs_is_gone_with_it(self, lab: Lab) -> None:
-        lab.worker.do("sh", "-c", unloading("openvswitch"))
-        assert not module_loaded(lab.worker, "openvswitch")
-        forward(Chain("ovs-kernel", 1), testbed=lab.testbed)
-        assert not module_loaded(lab.worker, "openvswitch")
+        lab.worker.do("sh", "-c", unloading(module))
+        before = lab.worker.ask("ip", "-brief", "link").stdout
+        assert not module_loaded(lab.worker, module) and "tunl0" not in before
+        forward(Chain(name, 1), testbed=lab.testbed)
+        assert not module_loaded(lab.worker, module)
+        assert lab.worker.ask("ip", "-brief", "link").stdout == before
 
     def test_looking_for_what_a_kernel_has_leaves_no_module_behind(self, lab: Lab) -> None:
         modules = ("ipip", "openvswitch")
         for module in modules:
             lab.worker.do("sh", "-c", unloading(module))
         assert not any(module_loaded(lab.worker, module) for module in modules)
-        assert [feature.name for feature in FEATURES if missing(lab.worker, feature)] == []
+        assert [feature.name for feature in FEATURES if missing_feature(lab.worker, feature)] == []
         assert not any(module_loaded(lab.worker, module) for module in modules)
 
     def test_isolated_cpus_are_those_of_pods_where_the_topology_says_so(self, lab: Lab) -> None:
@@ -123,7 +113,7 @@ class TestInside:
         worker = replace(lab.topology.workers[0], cpus=isolated, switch_cpus=isolated[:1])
         testbed = replace(lab, topology=replace(lab.topology, workers=(worker,))).testbed
         pollers = forward(Chain("memif", 2), testbed=testbed)["pollers"]
-        assert {cpu for each in pollers for cpu in each["held_to"]} == {str(cpu) for cpu in isolated}
+        assert {cpu for poller in pollers for cpu in poller["held_to"]} == {str(cpu) for cpu in isolated}
 
     def test_af_xdp_has_all_frames_of_a_card_with_many_queues(self, lab: Lab) -> None:
         before = lab.worker.ask("ethtool", "-l", LEFT.interface).stdout
@@ -138,7 +128,7 @@ class TestInside:
         with lab.testbed.build_placed(placed, Chain("af-xdp", 1), FrameSize.parse(64)) as sut:
             send(sut)
             both_queues_forward(sut)
-            assert len({each["cpu"] for each in sut.describe()["pollers"]}) == 2
+            assert len({poller["cpu"] for poller in sut.describe()["pollers"]}) == 2
         assert lab.worker.ask("ethtool", "-l", LEFT.interface).stdout == before
 
     def test_limits_of_version_2_hold_when_its_controllers_are_switched_on(self, lab: Lab) -> None:
@@ -147,7 +137,11 @@ class TestInside:
             assert "controller of control groups is switched off on" in reason
             lab.worker.do("tee", "/sys/fs/cgroup/cgroup.subtree_control", stdin="+cpu +memory")
         with ExitStack() as undo:
-            told = throttled(lab.worker, undo)
+            group = control_groups.make_group(lab.worker, "podperf-pod1", LIMITS, undo)
+            undo.callback(lab.worker.spawn(*group.joining(["sha256sum", "/dev/zero"])).stop)
+            deadline = time.monotonic() + 20
+            while not ((told := group.describe())["processes"] and told.get("throttled_periods")):
+                assert time.monotonic() < deadline, told
             assert (told["cpu_version"], told["memory_version"], told["processes"]) == (2, 2, 1)
             assert (told["cpu"], told["memory_mib"]) == (0.25, 192)
         assert "podperf" not in lab.worker.ask("ls", "/sys/fs/cgroup").stdout
@@ -156,8 +150,8 @@ class TestInside:
         """veth of this kernel does, and joins the pods. With frames in both directions, each pod has such a socket."""
         description = forward(Chain("af-xdp-busy-poll", 2), testbed=lab.testbed)
         for application in description["applications"].values():
-            assert all(each["prefers_busy_polling"] for each in application["sockets"])
-            assert any(each["has_napi"] for each in application["sockets"])
+            assert all(socket["prefers_busy_polling"] for socket in application["sockets"])
+            assert any(socket["has_napi"] for socket in application["sockets"])
         deferred = f"/sys/class/net/{LEFT.interface}/napi_defer_hard_irqs"
         assert lab.worker.ask("cat", deferred).stdout == "0\n"
 
@@ -177,7 +171,7 @@ class TestInside:
             tester = undo.enter_context(SoftwareTester.at(Site(host, lab.topology.tester, "xdp", (cpu,), *ports)))
             assert {port["mode"] for port in tester.describe()["ports"].values()} == {"native"}
             assert await_carrier(host, LEFT.interface) and await_carrier(host, RIGHT.interface)
-            traffic = TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS[:1])
+            traffic = traffic_of(64, BOTH_DIRECTIONS[:1])
             slow = [tester.measure(Trial(traffic, load=200, duration=1.0)) for _ in range(3)]
             assert (200, 200, None) in [(each.sent, each.received, each.invalid) for each in slow]
             before = frames_out(host, LEFT.interface, cpu)
@@ -192,7 +186,7 @@ class TestInside:
             near, far = PortSettings(LEFT.interface), PortSettings(RIGHT.interface)
             tester = replace(lab.topology.tester, cpus=LEFT.cpus[1:2], left=near, right=far)
             topology = replace(lab.topology, tester=tester, workers=(worker,))
-            testbed = LiveTestbed.on(topology, lab.worker, [LocalHost()])
+            testbed = Testbed.on(topology, lab.worker, [LocalHost()])
             with testbed.build(Chain("macvlan", 1), FrameSize.parse(64)) as sut:
                 send(sut)
                 facts = sut.tester.describe()
@@ -211,7 +205,7 @@ class TestInside:
         placed = lab.testbed.place_scenario(scenario, chain)
         (cpus,) = placed.cpus
         described = forward(chain, testbed=lab.testbed, cpus=placed.cpus)
-        nodes = {cpu: each["numa_node"] for each in described["pollers"] for cpu in each["held_to"]}
+        nodes = {cpu: poller["numa_node"] for poller in described["pollers"] for cpu in poller["held_to"]}
         parts = zip((*cpus.switch, *cpus.pods), (scenario.switch, *scenario.pods), strict=True)
         assert nodes == {str(cpu): 0 if where is Node.NIC else 1 for cpu, where in parts}
         memory = [list(described["hugepages_mib"][pod]) for pod in ("pod1", "pod2")]
@@ -260,7 +254,10 @@ def test_frames_cross_a_bridge_on_it_and_the_result_says_that_it_compares_with_n
     (record,) = robot.records()
     assert "emulated" in record["testbed"]["not_comparable"]
     assert record["environment"]["host"] == "podperf-worker"
-    assert {each["node"]: each["cpus"] for each in record["environment"]["numa_nodes"]} == {0: "0-3", 1: "4-7"}
+    assert {numa_node["node"]: numa_node["cpus"] for numa_node in record["environment"]["numa_nodes"]} == {
+        0: "0-3",
+        1: "4-7",
+    }
     rate = record["results"]["mrr"]
     assert 0 < rate["frames_per_second"] <= 5100
     assert record["tester_limits"]["maximum_load"] == 5000
@@ -274,8 +271,7 @@ def test_a_killed_run_leaves_no_machine_no_tap_and_no_disk(tmp_path: Path) -> No
     robot.wait_for("| offered load ", BOOT_TIMEOUT)
     machine = machines()
     assert machine
-    robot.process.kill()
-    robot.wait()
+    robot.kill()
     deadline = time.monotonic() + 10
     while machines() and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from chains import end, forward, local_testbed, need, send
-from podperf.cleanup import put_back
 from podperf.dataplanes import vpp
-from podperf.dataplanes.vpp_l2patch import VppL2Patch
+from podperf.dataplanes.vpp_chain import VppL2Patch
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize
 
 WAYS = ["vpp-l2patch", "vpp-bridge-domain", "vpp-vrf"]
+WITH_VPP = pytest.mark.usefixtures("needed", "machine_as_before", "nothing_left")
 
 
 @pytest.fixture
-def nothing_left(machine_as_before: None) -> Iterator[None]:
+def needed() -> None:
     need("vpp-l2patch")
-    yield
-    assert put_back(LocalHost()) == [], "something was left behind"
 
 
-@pytest.mark.usefixtures("nothing_left")
+@WITH_VPP
 @pytest.mark.parametrize("pods", [1, 2, 4])
 @pytest.mark.parametrize("name", WAYS)
 def test_forwards_both_ways(name: str, pods: int) -> None:
     description = forward(Chain(name, pods), ("64", "1518", "IMIX"))
     assert len(description["applications"]) == pods
     ports = 2  # with a receive thread of the kernel each
-    assert sum(each["pollers"] for each in description["pollers"]) == pods + 1 + ports
+    assert sum(poller["pollers"] for poller in description["pollers"]) == pods + 1 + ports
 
 
-@pytest.mark.usefixtures("nothing_left")
+@WITH_VPP
 @pytest.mark.parametrize(("name", "node"), list(zip(WAYS, ["l2-patch", "l2-fwd", "ip4-rewrite"], strict=True)))
 def test_description_is_read_back_from_vpp(name: str, node: str) -> None:
     description = forward(Chain(name, 1))["vpp"]
@@ -47,7 +43,7 @@ def test_description_is_read_back_from_vpp(name: str, node: str) -> None:
     assert any(line.startswith("vector rates in") for line in thread["rates"])
 
 
-@pytest.mark.usefixtures("nothing_left")
+@WITH_VPP
 def test_a_vpp_that_ends_is_named() -> None:
     with local_testbed().build(Chain("vpp-l2patch", 1), FrameSize.parse(64)) as sut:
         send(sut)
@@ -56,14 +52,14 @@ def test_a_vpp_that_ends_is_named() -> None:
             send(sut)
 
 
-@pytest.mark.usefixtures("nothing_left")
+@WITH_VPP
 def test_a_start_up_keyword_that_this_vpp_does_not_know_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vpp, "_START_UP", vpp._START_UP.replace("nosyslog", "nosuchword"))
     with pytest.raises(PodperfError, match=r"VPP has ended on namespace podperf-worker: .*nosuchword"):
         forward(Chain("vpp-l2patch", 1))
 
 
-@pytest.mark.usefixtures("nothing_left")
+@WITH_VPP
 def test_what_vpp_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(VppL2Patch, "connect", lambda _, vpp, *__: vpp.configure("set interface state none up"))
     with pytest.raises(PodperfError, match=r"VPP refused `set interface state none up`: .*unknown"):

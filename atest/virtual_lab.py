@@ -16,7 +16,7 @@ from podperf.hosts.local import LocalHost
 from podperf.model import VirtualFunctionSettings
 from podperf.testbed.access import log_in
 from podperf.testbed.run_lock import RunLock
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.boot import boot, unavailable
 from robot_run import ROOT
@@ -52,7 +52,7 @@ class Lab:
     worker: Host
 
     @property
-    def testbed(self) -> LiveTestbed:
+    def testbed(self) -> Testbed:
         """The testbed of this lab."""
         return remote_testbed(self.worker, self.topology)
 

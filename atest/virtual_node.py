@@ -14,14 +14,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_interface
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from own_cluster import KUBECONFIG, awaited, process_of
-from podperf.cluster import commands
+from podperf.cluster import core
 from podperf.cluster.layout import API, API_PORT, CONTROL_ADDRESS, NODE_PATH, ClusterLayout, nodes
-from podperf.cluster.parts import ready_parts
+from podperf.cluster.parts import ready_programs
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes.api import Api, log_in
 from virtual_lab import Lab
@@ -59,7 +60,7 @@ class VirtualNode:
             *(f"ProxyCommand={connect}", "ProxyUseFdpass=yes"),
             "Ciphers=aes128-ctr",  # which an emulated CPU decrypts twice as fast as the usual one
         )
-        words = (word for each in options for word in ("-o", each))
+        words = (word for option in options for word in ("-o", option))
         return ["ssh", *words, "-p", str(login.port), "-i", str(login.key), f"{login.user}@{login.address}"]
 
     @contextmanager
@@ -95,13 +96,13 @@ class VirtualNode:
 
     def status(self, api: Api) -> dict[str, Any]:
         """The state of the node in the cluster. Empty if the kubelet has not registered."""
-        found = [each for each in api.ask("GET", "/api/v1/nodes")["items"] if each["metadata"]["name"] == self.name]
+        found = [item for item in api.ask("GET", "/api/v1/nodes")["items"] if item["metadata"]["name"] == self.name]
         return dict(found[0]["status"]) if found else {}
 
     def ready(self, api: Api) -> bool:
         """Whether the node takes pods."""
         conditions = self.status(api).get("conditions", [])
-        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+        return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 @contextmanager
@@ -111,30 +112,32 @@ def node_in_virtual_machine(lab: Lab) -> Iterator[VirtualNode]:
     The start of a cluster needs the machine's lock, so the cluster starts before the virtual worker boots. End both
     afterwards: the node is no longer ready, and the virtual worker keeps files, mounts and the network of the pods.
     """
-    node, parts = VirtualNode(lab), ready_parts(LocalHost(), print)
-    layout = ClusterLayout(parts, 0, NODES)  # this machine's port to the API server has no meaning here
+    node, programs = VirtualNode(lab), ready_programs(LocalHost(), print)
+    layout = ClusterLayout(programs, 0, NODES)  # this machine's port to the API server has no meaning here
     with ExitStack() as undo:
         api = undo.enter_context(closing(log_in(str(KUBECONFIG), None)))
         for program in ("kubelet", "kube-proxy"):
             _kill(process_of(program, NODE.name))
         api.ask("DELETE", f"/api/v1/nodes/{NODE.name}")
         _copy(node, _files(layout))
+        addresses = [str(ip_interface(each)) for each in NODE.addresses]  # with the length of a host's prefix
         prepare = (
-            f"ip address add {NODE.address}/32 dev lo; mount --make-rshared /; "
-            f"mkdir -p {Path(parts.plugins).parent}; ln -sfn /usr/lib/cni {parts.plugins}; "
+            f"{''.join(f'ip address add {each} dev lo; ' for each in addresses)}mount --make-rshared /; "
+            f"ln -sfn /usr/lib/cni {layout.plugins}; "
             f"sed -i s,{API},https://127.0.0.1:{API_PORT}, {layout.of_node(NODE)}/*.kubeconfig"
         )
         lab.worker.do("sh", "-ec", prepare)
-        undo.callback(lab.worker.do, "ip", "address", "delete", f"{NODE.address}/32", "dev", "lo")
+        for each in addresses:
+            undo.callback(lab.worker.do, "ip", "address", "delete", each, "dev", "lo")
         to_api = ("-R", f"127.0.0.1:{API_PORT}:{CONTROL_ADDRESS}:{API_PORT}")
-        to_kubelet = ("-L", f"{NODE.address}:{KUBELET_PORT}:{NODE.address}:{KUBELET_PORT}")
+        to_kubelet = ("-L", f"{NODE.addresses[0]}:{KUBELET_PORT}:{NODE.addresses[0]}:{KUBELET_PORT}")
         # The containerd that stays on this machine has the network namespace of the node.
         within = ("nsenter", f"--net=/proc/{process_of('containerd', NODE.name)}/ns/net")
         undo.enter_context(node.forwarding(*to_api, *to_kubelet, within=within))
-        _start(node, commands.containerd(layout, NODE), parts.debian, undo)
+        _start(node, core.containerd(layout, NODE), programs.debian, undo)
         # A kubelet ends if no containerd answers.
         _await(node, lambda: not lab.worker.ask("test", "-S", SOCKET, check=False).exit_code, "containerd")
-        _start(node, commands.kubelet(layout, NODE), parts.debian, undo)
+        _start(node, core.kubelet(layout, NODE), programs.debian, undo)
         _await(node, lambda: node.ready(api), "kubelet")
         yield node
 
@@ -150,16 +153,16 @@ def _files(layout: ClusterLayout) -> Iterator[Path]:
 
     An emulated CPU would need minutes to unpack the images. The virtual worker has the CNI plug-ins of Debian already.
     """
-    parts, folder = layout.parts, layout.of_node(NODE)
-    for program in map(Path, map(parts.of_debian, ("containerd", "containerd-shim-runc-v2", "runc"))):
+    programs, folder = layout.programs, layout.of_node(NODE)
+    for program in map(Path, map(programs.of_debian, ("containerd", "containerd-shim-runc-v2", "runc"))):
         yield from {program, program.resolve()}  # one of them is a link
-    yield Path(parts.of_kubernetes("kubelet"))
+    yield Path(programs.of_kubernetes("kubelet"))
     yield from (*folder.glob("*.*"), folder / "net.d", folder / "containerd")
 
 
 def _copy(node: VirtualNode, paths: Iterable[Path]) -> None:
     """Copy files and folders to the same paths on the node."""
-    pack = ("tar", "--create", "--gzip", "--directory=/", *(str(each).lstrip("/") for each in paths))
+    pack = ("tar", "--create", "--gzip", "--directory=/", *(str(path).lstrip("/") for path in paths))
     with subprocess.Popen(pack, stdout=subprocess.PIPE) as packing:
         subprocess.run([*node.ssh, "tar --extract --gzip --directory=/"], stdin=packing.stdout, check=True)
     assert packing.returncode == 0

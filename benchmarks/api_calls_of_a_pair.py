@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 from podperf.kubernetes import manifests
 from podperf.kubernetes.api import log_in
 from podperf.kubernetes.manifests import NodeOf, PodWishes
-from podperf.kubernetes.pods import why_not_running
+from podperf.kubernetes.running_pods import why_not_running
 from podperf.kubernetes.settings import IMAGE
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -24,11 +24,11 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.linux import ip_json
 from podperf.hosts.local import LocalHost
-from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, TrafficProfile, Trial
+from podperf.model import BOTH_DIRECTIONS, AddressedTraffic, Chain, DirectionResult, FrameSize, TrafficProfile, Trial
 from podperf.pods.base import Pod
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.testers.base import UNPACED
 from podperf.topology import load_topology
 
@@ -69,7 +69,7 @@ def exact(result: DirectionResult, crossed: Sequence[int]) -> bool:
     return result.received_by_group == shares and (not crossed or tuple(crossed) == shares)
 
 
-def trial(sut: SystemUnderTest, traffic: TrafficProfile, load: float) -> tuple[bool, bool]:
+def trial(sut: SystemUnderTest, traffic: AddressedTraffic, load: float) -> tuple[bool, bool]:
     """Show one trial. Whether it is possible, and whether it is exact."""
     before = sent_by_chains(sut)
     ways = sut.tester.measure(Trial(traffic, load, SECONDS)).directions
@@ -107,7 +107,7 @@ def main() -> int:
     try:
         with RunLock():
             put_back(host)
-            testbed = LiveTestbed.on(topology, host, [host])
+            testbed = Testbed.on(topology, host, [host])
             for name, kind in DATA_PLANES.items():
                 if not kind.several_chains:
                     continue

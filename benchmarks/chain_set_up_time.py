@@ -27,11 +27,12 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.model import Chain, FrameSize
 from podperf.pods.base import Attachment, PodInterface
 from podperf.pods.cni import CniPlugins
 from podperf.testbed.run_lock import RunLock
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,9 +60,9 @@ def timed_adds() -> Iterator[list[float]]:
     """The seconds of each CNI ADD while the context lasts."""
     add, found = CniPlugins.add, list[float]()
 
-    def timed(plugins: CniPlugins, container: str, namespace: str, attachment: Attachment) -> PodInterface:
+    def timed(plugins: CniPlugins, container: str, pod: NetworkNamespace, attachment: Attachment) -> PodInterface:
         began = time.monotonic()
-        interface = add(plugins, container, namespace, attachment)
+        interface = add(plugins, container, pod, attachment)
         found.append(time.monotonic() - began)
         return interface
 
@@ -104,7 +105,7 @@ def main() -> int:
         with RunLock():
             put_back(host)
             taken = {chain: Times() for chain in chains_of(available(chosen.names, host))}
-            testbed = LiveTestbed.on(topology, host, [host])
+            testbed = Testbed.on(topology, host, [host])
             for _ in range(chosen.repeats):
                 for chain, times in taken.items():
                     with timed_adds() as adds, testbed.build(chain, SMALL) as sut:

@@ -19,9 +19,9 @@ from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
-from podperf.comparisons.rounds import Rounds
+from podperf.experiments.before_after import VariantVerdict
+from podperf.experiments.rounds import measure_variants
 from podperf.metrics import METRICS, Measured
-from podperf.verdicts.before_after import VariantVerdict
 
 SIMULATIONS = 1000
 RELEVANT, MOST_ROUNDS = 0.05, 40
@@ -34,12 +34,13 @@ FIRST, OTHER = "before", "after"
 @dataclass(frozen=True)
 class Kind:
     """A kind of machine. Figures differ by `jitter` (standard deviation, a share). `slow` is the speed in slow blocks,
-    which last for `blocks` seconds."""
+    which last for `blocks` seconds. All speeds change by the share `drift` each second."""
 
     name: str
     jitter: float
     slow: float = 1.0
     blocks: tuple[float, float] = (1.0, 1.0)
+    drift: float = 0.0
 
 
 MACHINES = (
@@ -67,11 +68,14 @@ class Machine:
 
     def figure(self, capacity: float) -> Measured:
         """Set a chain of this capacity (frames/s) up, and measure its rate."""
-        self._work(SECONDS - TRIAL)
-        speed = self._work(TRIAL)
-        return Measured(capacity * speed * math.exp(self._chance.gauss(0, self.kind.jitter)))
+        self.work(SECONDS - TRIAL)
+        return Measured(self.rate(capacity, TRIAL))
 
-    def _work(self, seconds: float) -> float:
+    def rate(self, capacity: float, seconds: float) -> float:
+        """The rate of a chain of this capacity during so many seconds."""
+        return capacity * self.work(seconds) * math.exp(self._chance.gauss(0, self.kind.jitter))
+
+    def work(self, seconds: float) -> float:
         """Let time go by; returns the mean speed of that time."""
         done, end = 0.0, self.now + seconds
         while self.now < end:
@@ -79,7 +83,7 @@ class Machine:
                 self._ends = self.now + self._chance.uniform(*self.kind.blocks)
                 self._speed = self._chance.choice((1.0, self.kind.slow))
             step = min(end, self._ends) - self.now
-            done += step * self._speed
+            done += step * self._speed * math.exp(self.kind.drift * self.now)
             self.now += step
         return done / seconds
 
@@ -97,7 +101,7 @@ def compare(kind: Kind, change: float, seed: int) -> Outcome:
     """One comparison of two variants. The second one's capacity differs by `change` (a share)."""
     machine = Machine(kind, seed)
     measures = {FIRST: partial(machine.figure, 3e5), OTHER: partial(machine.figure, 3e5 * (1 + change))}
-    found = Rounds(METRICS["mrr"], RELEVANT, MOST_ROUNDS).run(measures, seed)
+    found = measure_variants(METRICS["mrr"], RELEVANT, MOST_ROUNDS, measures, seed)
     changes = [each.judgement.change for each in found.looked]
     covered = all(each is not None and each.low <= change <= each.high for each in changes)
     return Outcome(found.judgement(OTHER).verdict, len(found.rounds), covered)

@@ -17,7 +17,7 @@ import math
 import statistics
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 from podperf.errors import PodperfError
 from podperf.figures import number, short
 from podperf.metrics import METRICS, Metric
-from podperf.model import Chain
+from podperf.records import Record
 from podperf.report import svg
-from podperf.report.results import Record, RunResults, read_runs
+from podperf.report.results import RunResults, read_runs
 
 COSTS = (METRICS["cost"], METRICS["cost_in_bursts"])
 COLOURS = {"cost": "#364fc7", "cost_in_bursts": "#b35c00"}
@@ -51,12 +51,12 @@ class Row:
 
 def row_of(record: Record) -> str:
     """The chain and the traffic of a record, in words. Empty without a chain."""
-    chain, traffic = record["chain"], record["traffic"]
+    chain, traffic = record.chain, record.traffic
     if not chain or not traffic:
         return ""
-    words = [str(Chain(chain["data_plane"], chain["pods"], None, chain.get("workers", 1))), traffic["frame"]["name"]]
-    words += ["both directions"] if len(traffic["directions"]) > 1 else []
-    words += [f"{traffic['flows']} flows"] if traffic["flows"] != 1 else []
+    words = [str(replace(chain, forwarder=None)), traffic.frame.name]
+    words += ["both directions"] if len(traffic.directions) > 1 else []
+    words += [f"{traffic.flows} flows"] if traffic.flows != 1 else []
     return ", ".join(words)
 
 
@@ -64,9 +64,9 @@ def figures(runs: Iterable[RunResults], metric: Metric) -> Figures:
     """The median of each row's figures that are no bounds."""
     found: dict[str, list[float]] = {}
     for record in (record for run in runs for record in run.records):
-        result = record["results"].get(metric.name)
-        if result and not result["lower_bound"] and (row := row_of(record)):
-            found.setdefault(row, []).append(result[metric.quantity.key])
+        result = record.figures.get(metric.name)
+        if result and not result.lower_bound and (row := row_of(record)):
+            found.setdefault(row, []).append(result.value)
     return {row: statistics.median(values) for row, values in found.items()}
 
 

@@ -3,8 +3,9 @@
     .venv/bin/python benchmarks/counted_boots.py [--boots 10] [--quiet] [DATA_PLANE[:PODS[:FRAME[:FLOWS]]] ...]
 
 Each boot has another seed: 1, 2, 3 and so on. Two busy loops, and a program that writes a gigabyte of memory over and
-over, run beside (not with --quiet). Prints the cost of each row in each boot, the range over all boots, and the builds
-that the rows needed. The exit code is 1 if a row with one frame in flight is not within 0.01 % of itself.
+over, run beside (not with --quiet). Prints the cost of each row in each boot, the range over all boots, also of the use
+of memory, and the builds that the rows needed. A machine with a snapshot is restored, not booted. The exit code is 1 if
+a row with one frame in flight is not within 0.01 % of itself.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.counted_machine.bridges import probed
+from podperf.counted_machine.profile import ChainProfiler, Profiler
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, TrialNotDelivered, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.methods.cost import BURSTS, Builds, Cost
-from podperf.methods.functions import Functions
-from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
-from podperf.run.booting import booted, prepared
+from podperf.methods.functions import MEMORY, Profile
+from podperf.model import AddressedTraffic, Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
+from podperf.run.session import booted, prepared
 from podperf.testbed.access import machines_of
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import SystemUnderTest
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.testers.base import UNPACED
 from podperf.topology import load_topology
 
@@ -101,15 +103,16 @@ def one_boot(topology: Path, seed: int, rows: Sequence[Row]) -> Iterator[tuple[s
         lab = load_topology(topology, DATA_PLANES)
         (worker,) = lab.workers
         seeded = replace(worker, counted=replace(worker.counted, seed=seed))
-        lab, plugin = booted(replace(lab, workers=(seeded,)), here, lambda _: None, undo)
+        lab, machine = booted(replace(lab, workers=(seeded,)), here, lambda _: None, undo)
         inside, *workers = machines_of(lab, here, undo)
-        prepared(lab, plugin, inside)
-        testbed = LiveTestbed.on(lab, inside, workers)
+        profiler = prepared(lab, machine, inside)
+        assert profiler is not None
+        testbed = Testbed.on(lab, inside, workers)
         print(f"seed {seed}: up after {time.monotonic() - began:.1f} s", flush=True)
         for row in rows:
             start = time.monotonic()
             try:
-                builds, missing = Cost.of(row.traffic).run(partial(standing, testbed, row))
+                builds, missing = Cost.of(row.traffic).run(partial(standing, testbed, row, profiler))
             except (PodperfError, Unavailable) as error:
                 print(f"seed {seed}: {row.text}: {error}", flush=True)
                 continue
@@ -124,10 +127,11 @@ def one_boot(topology: Path, seed: int, rows: Sequence[Row]) -> Iterator[tuple[s
 
 @dataclass(frozen=True)
 class Standing:
-    """A chain that stands. Where its instructions go is not asked here."""
+    """A chain that stands."""
 
     sut: SystemUnderTest
-    traffic: TrafficProfile
+    traffic: AddressedTraffic
+    profiler: ChainProfiler
 
     def loop(self, loop: Loop) -> TrialResult:
         result = self.sut.tester.measure(Trial(self.traffic, UNPACED, 10.0, loop))
@@ -135,15 +139,15 @@ class Standing:
             raise TrialNotDelivered(result.invalid)
         return result
 
-    def functions(self, windows: Sequence[int]) -> Functions:
-        raise Unavailable("not asked")
+    def profile(self, windows: Sequence[int]) -> Profile:
+        return self.profiler.profile(windows)
 
 
 @contextmanager
-def standing(testbed: LiveTestbed, row: Row) -> Iterator[Standing]:
+def standing(testbed: Testbed, row: Row, profiler: Profiler) -> Iterator[Standing]:
     """The chain of a row."""
     with testbed.build(row.chain, row.traffic.frame) as sut:
-        yield Standing(sut, probed(sut, row.traffic))
+        yield Standing(sut, probed(sut, row.traffic), ChainProfiler(profiler))
 
 
 def told(found: dict[tuple[str, int], list[Builds]]) -> int:
@@ -157,6 +161,10 @@ def told(found: dict[tuple[str, int], list[Builds]]) -> int:
             f"{row} x{burst}: {min(figures):.4f} to {max(figures):.4f} in {len(figures)} boots ({share:.4%}), "
             f"up to {needed} builds"
         )
+        for name, words in MEMORY.items():
+            used = [sum(each.profile.memory[name].values()) for each in builds if each.profile.memory]
+            if used:
+                print(f"    {words}: {min(used):.4f} to {max(used):.4f}")
         beyond += burst == min(BURSTS) and share > AIM
     print(f"wanted with one frame in flight: at most {AIM:.2%}")
     return int(beyond > 0)

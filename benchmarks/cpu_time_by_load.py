@@ -22,7 +22,7 @@ from podperf.hosts.local import LocalHost
 from podperf.methods.cpu_time import TRAIN
 from podperf.model import Chain, FrameSize, TrafficProfile, Trial
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.testers.base import UNPACED
 from podperf.topology import load_topology
 
@@ -63,7 +63,7 @@ def measured(sut: SystemUnderTest, found: Found, rates: list[float]) -> None:
 def main(rounds: int) -> None:
     """Measure and print."""
     host = LocalHost()
-    testbed = LiveTestbed.on(load_topology(TOPOLOGY, DATA_PLANES), host, [host])
+    testbed = Testbed.on(load_topology(TOPOLOGY, DATA_PLANES), host, [host])
     found: dict[Chain, Found] = {each: {} for each in CHAINS}
     rates: dict[Chain, list[float]] = {each: [] for each in CHAINS}
     for _ in range(rounds):

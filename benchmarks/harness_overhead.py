@@ -38,20 +38,20 @@ class Keywords(ResultVisitor):  # type: ignore[misc]  # which has no types
 
 def trial_seconds(run: RunResults) -> tuple[float, float]:
     """Seconds that the run's trials took: with all that lies around the sending, and the sending alone."""
-    trials = [trial for record in run.records for trial in record["trials"]]
-    sending = sum(max((way["duration"] for way in each["directions"]), default=0.0) for each in trials)
-    return float(sum(each["elapsed"] for each in trials)), sending
+    trials = [trial for record in run.records for trial in record.trials]
+    sending = sum(max((way.duration for way in each.directions), default=0.0) for each in trials)
+    return sum(each.elapsed for each in trials), sending
 
 
 def waiting_seconds(run: RunResults) -> float:
     """Seconds for which the run waited for a quiet machine; disturbed trials, which `patience` pays too, are trials."""
     disturbed: float = sum(
-        trial["elapsed"]
+        trial.elapsed
         for record in run.records
-        for trial in record["trials"]
-        if (trial["invalid"] or "").startswith(DISTURBED)
+        for trial in record.trials
+        if (trial.invalid or "").startswith(DISTURBED)
     )
-    waited: float = sum(record["waited_for_quietness"] for record in run.records)
+    waited: float = sum(record.waited_for_quietness for record in run.records)
     return max(0.0, waited - disturbed)
 
 

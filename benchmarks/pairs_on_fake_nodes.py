@@ -34,13 +34,12 @@ from api_calls_of_a_pair import JOBS, ROOT, Phase, calls_of
 from podperf.errors import PodperfError
 from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, log_in
-from podperf.kubernetes.job_index import pairs
 from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.pods import await_phase
 from podperf.kubernetes.run_namespace import RunNamespace
-from podperf.kubernetes.settings import IMAGE
-from podperf.testers.kubernetes_plan import SIDES, named_nodes, tester_pod
-from podperf.testers.kubernetes_settings import KubernetesSettings
+from podperf.kubernetes.running_pods import await_phase
+from podperf.kubernetes.settings import IMAGE, KubernetesSettings
+from podperf.kubernetes.tester_objects import SIDES, named_nodes, tester_pod
+from run_command.job import pairs
 
 NAMESPACE = "podperf-fake"
 NODES, LEASES = "/api/v1/nodes", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

@@ -26,10 +26,10 @@ from podperf.cleanup import put_back
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, Direction, FrameSize, TrafficProfile, Trial
-from podperf.testbed.known_topology import read_topology
+from podperf.testbed.access import read_topology
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import addressed
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.testers.base import UNPACED
 from podperf.topology import PodSettings
 
@@ -40,7 +40,7 @@ MOST_DIFFERENT, LONGEST = 0.05, 8.0  # a share, and seconds
 TRIALS, SECONDS = 3, 0.5  # of each figure; the median counts
 
 
-def rate(testbed: LiveTestbed, chain: Chain) -> float:
+def rate(testbed: Testbed, chain: Chain) -> float:
     """MRR across a new chain, in frames/s."""
     traffic = TrafficProfile(SMALL, (Direction.LEFT_TO_RIGHT,))
     with testbed.build(chain, SMALL) as sut:
@@ -49,7 +49,7 @@ def rate(testbed: LiveTestbed, chain: Chain) -> float:
         return median(sut.tester.measure(Trial(across, UNPACED, SECONDS)).receive_rate for _ in range(TRIALS))
 
 
-def together(testbed: LiveTestbed, chain: Chain) -> float:
+def together(testbed: Testbed, chain: Chain) -> float:
     """Seconds for setting a chain up, until frames cross, and taking it down."""
     began = time.monotonic()
     with testbed.build(chain, SMALL) as sut:
@@ -57,7 +57,7 @@ def together(testbed: LiveTestbed, chain: Chain) -> float:
     return time.monotonic() - began
 
 
-def by_turns(testbeds: Mapping[str, LiveTestbed], chain: Chain, rounds: int) -> list[dict[str, float]]:
+def by_turns(testbeds: Mapping[str, Testbed], chain: Chain, rounds: int) -> list[dict[str, float]]:
     """The rates of each round."""
     found = []
     for number in range(1, rounds + 1):
@@ -89,7 +89,7 @@ def main() -> int:
         with RunLock(), ExitStack() as undo:
             put_back(host)
             topologies = {PODS: in_cluster, NAMESPACES: in_namespaces, TWICE: in_namespaces}
-            testbeds = {name: LiveTestbed.on(each, host, [host]) for name, each in topologies.items()}
+            testbeds = {name: Testbed.on(each, host, [host]) for name, each in topologies.items()}
             for each in testbeds.values():
                 undo.callback(each.close)
             for name in chosen.names:

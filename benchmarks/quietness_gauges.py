@@ -25,12 +25,11 @@ from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize, TrafficProfile, Trial
 from podperf.noise import MEMORY_LIMIT, WORK_LIMIT, Speed
-from podperf.quietness.best_times import remembered
-from podperf.quietness.cpu_speed import CpuSpeeds
+from podperf.quietness.cpu_speed import CpuSpeeds, remembered
 from podperf.quietness.watch import Quietness
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import addressed
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.testers.base import UNPACED
 from podperf.topology import load_topology
 
@@ -53,7 +52,7 @@ def measure(chain: Chain, trials: int) -> list[Measured]:
     found = []
     topology = load_topology(TOPOLOGY, DATA_PLANES)
     host = LocalHost()
-    testbed = LiveTestbed.on(topology, host, [host])
+    testbed = Testbed.on(topology, host, [host])
     cpus = {*testbed.tester_cpus, *testbed.workers[0].placement.sut}
     speeds = CpuSpeeds(cpus, best=remembered())
     for _ in range(FIRST_LOOKS):

@@ -20,9 +20,9 @@ from podperf.methods.mrr import Mrr
 from podperf.methods.ndrpdr import NdrPdr
 from podperf.methods.presets import PRESETS
 from podperf.methods.trials import Patience, ValidTrials
-from podperf.model import FrameSize, TrafficProfile
+from podperf.model import AddressedTraffic, FrameSize, TrafficProfile
 from podperf.quietness.watch import Quietness
-from podperf.testers.base import TesterLimits
+from podperf.testers.base import TesterLimits, TesterPort
 from podperf.testers.software import SoftwareTester
 from search_real import DUT_CPU, TESTER, TESTER_CPU, limited_path
 from tester_common import BINARY
@@ -36,13 +36,13 @@ def main(rate: int, repeats: int) -> int:
     with (
         limited_path(rate),
         SoftwareTester(
-            LocalHost(), "h-l", "h-r", binary=BINARY, cpus=[TESTER_CPU], left_namespace=TESTER, right_namespace=TESTER
+            LocalHost(), TesterPort("h-l", TESTER), TesterPort("h-r", TESTER), binary=BINARY, cpus=[TESTER_CPU]
         ) as tester,
     ):
         for number in range(1, repeats + 1):
             source = ValidTrials(
                 tester,
-                TrafficProfile(FrameSize.parse(64)),
+                AddressedTraffic(TrafficProfile(FrameSize.parse(64))),
                 TesterLimits(5e6, 0.0, "chosen for this benchmark"),
                 quietness=Quietness([TESTER_CPU, DUT_CPU]),
                 patience=Patience(20),

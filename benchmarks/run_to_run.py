@@ -13,6 +13,7 @@ import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
@@ -20,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 from podperf.errors import PodperfError
 from podperf.figures import number, percent
 from podperf.metrics import METRICS, Measured, Metric, headlines
-from podperf.report.results import Record, read_runs
+from podperf.records import Record
+from podperf.report.results import read_runs
 
 AIM = 1.1
 CPU_TIME = METRICS["cpu_time"]
@@ -40,20 +42,19 @@ class Figure:
 
 def figure_of(record: Record | None, metric: Metric) -> Figure | None:
     """The figure of one test in one run. None without a figure."""
-    found = record["results"].get(metric.name) if record else None
+    found = record.figures.get(metric.name) if record else None
     if record is None or found is None:
         return None
     quantity = metric.quantity
-    return Figure(found[quantity.key] / quantity.scale, found["lower_bound"], is_noisy(record, metric))
+    return Figure(found.value / quantity.scale, found.lower_bound, is_noisy(record, metric))
 
 
 def is_noisy(record: Record, metric: Metric) -> bool:
     """Whether the machine was noisy while this figure was found. CPU time has one trial."""
-    noise = record["methods"][metric.method].get("noise")
     if metric is CPU_TIME:
-        trials = (each for each in record["trials"] if each["phase"] == metric.method and each["invalid"] is None)
-        noise = next((each["noise"] for each in trials), None)
-    return bool(noise and noise["noisy"])
+        trials = (each for each in record.trials if each.phase == metric.method and each.invalid is None)
+        return any(each.noise is not None and each.noise.noisy for each in islice(trials, 1))
+    return bool((record.method(metric.method).get("noise") or {}).get("noisy"))
 
 
 def all_together(figures: Sequence[Figure]) -> str:
@@ -74,7 +75,7 @@ def main() -> int:
         sys.exit(str(error))
     for problem in unread:
         print(problem, file=sys.stderr)
-    records = [{record["id"]: record for record in run.records} for run in runs]
+    records = [{record.id: record for record in run.records} for run in runs]
     ratios: dict[str, float] = {}
     for name in dict.fromkeys(each for run in records for each in run):
         for metric in (*headlines(), CPU_TIME):

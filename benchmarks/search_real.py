@@ -25,14 +25,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.hosts.linux import add_veth, ip, sysctl
 from podperf.hosts.local import LocalHost
-from podperf.hosts.network_namespace import NetworkNamespace
-from podperf.kernel.receive_threads import dedicate_receive_processing
+from podperf.hosts.namespaces import NetworkNamespace
+from podperf.kernel.threads import dedicate_receive_processing
 from podperf.methods.ndrpdr import NdrPdr
 from podperf.methods.presets import PRESETS
 from podperf.methods.trials import ValidTrials
-from podperf.model import FrameSize, TrafficProfile
+from podperf.model import AddressedTraffic, FrameSize, TrafficProfile
 from podperf.quietness.watch import Quietness
-from podperf.testers.base import TesterLimits
+from podperf.testers.base import TesterLimits, TesterPort
 from podperf.testers.software import SoftwareTester
 from search_vs_bisection import bisection
 from tester_common import BINARY, end_in_order_when_told_to
@@ -91,12 +91,12 @@ def main() -> int:
     with (
         limited_path(rate),
         SoftwareTester(
-            LocalHost(), "h-l", "h-r", binary=BINARY, cpus=[TESTER_CPU], left_namespace=TESTER, right_namespace=TESTER
+            LocalHost(), TesterPort("h-l", TESTER), TesterPort("h-r", TESTER), binary=BINARY, cpus=[TESTER_CPU]
         ) as tester,
     ):
         source = ValidTrials(
             tester,
-            TrafficProfile(FrameSize.parse(64)),
+            AddressedTraffic(TrafficProfile(FrameSize.parse(64))),
             TesterLimits(3.0 * rate, 0.0, "chosen for this benchmark"),
             quietness=Quietness([TESTER_CPU, DUT_CPU]),
         )

@@ -17,9 +17,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
-from podperf.methods.base import TrialSource
 from podperf.methods.ndrpdr import NdrPdr
 from podperf.methods.presets import PRESETS, Preset
+from podperf.testers.base import TrialSource
 from simulated_dut import SimulatedDut
 
 CAPACITIES = (37_000.0, 250_000.0, 1_300_000.0)

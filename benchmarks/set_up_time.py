@@ -24,7 +24,7 @@ from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile
 from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import addressed
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,7 +45,7 @@ class Times:
         return [sum(each) for each in zip(self.set_up, self.tear_down, strict=True)]
 
 
-def measure(testbed: LiveTestbed, chain: Chain, times: Times) -> None:
+def measure(testbed: Testbed, chain: Chain, times: Times) -> None:
     """Set the chain up and take it down once."""
     traffic = TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS)
     began = time.monotonic()
@@ -88,7 +88,7 @@ def main() -> int:
         with RunLock():
             put_back(LocalHost())
             host = LocalHost()
-            testbed = LiveTestbed.on(topology, host, [host])
+            testbed = Testbed.on(topology, host, [host])
             for number in range(chosen.repeats):
                 for chain, times in list(taken.items()):
                     print(f"\rrepeat {number + 1}: {chain!s:30s}", end="", file=sys.stderr)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from podperf.model import (
     BOTH_DIRECTIONS,
+    AddressedTraffic,
     DirectionResult,
     FrameSize,
     Latency,
@@ -30,7 +31,9 @@ class SimulatedDut:
     time. During a stall, the queue fills at the offered load. Frames that do not fit into the queue are lost. `drift`
     is the relative standard deviation of the capacity from trial to trial. `congestion` is the share of its capacity
     that the server loses under ten times its capacity (work on frames that are dropped later), and in proportion below
-    that load. `clock` is the simulated time.
+    that load. The server of the second direction has the share `weaker` of the capacity. At the second `changes_at`,
+    the capacity becomes `changes_to`. `random_loss` is the ratio of frames that are lost one by one at any load.
+    `clock` is the simulated time.
     """
 
     capacity: float
@@ -41,7 +44,11 @@ class SimulatedDut:
     drift: float = 0.0
     congestion: float = 0.0
     base_loss: float = 0.0  # ratio lost at any load
+    random_loss: float = 0.0
+    changes_at: float = math.inf
+    changes_to: float = 0.0
     directions: int = 1
+    weaker: float = 1.0
     overhead: float = 0.1  # seconds a trial around the sending
     recovery: float = 0.0  # seconds behind an overload in which every frame is lost
     seed: int = 0
@@ -58,12 +65,14 @@ class SimulatedDut:
     def measure(self, load: float, duration: float) -> TrialResult:
         """One trial."""
         load = self.maximum_load if load == UNPACED else load
-        traffic = TrafficProfile(_FRAME, BOTH_DIRECTIONS[: self.directions])
-        capacity = self.capacity * max(0.0, self._random.gauss(1.0, self.drift))
+        traffic = AddressedTraffic(TrafficProfile(_FRAME, BOTH_DIRECTIONS[: self.directions]))
+        steady = self.capacity if self.now < self.changes_at else self.changes_to
+        capacity = steady * max(0.0, self._random.gauss(1.0, self.drift))
         if load > capacity > 0:
             capacity *= 1.0 - self.congestion * min(1.0, (load / capacity - 1.0) / 9.0)
         directions = tuple(
-            self._direction(traffic.directions[index], load, duration, capacity) for index in range(self.directions)
+            self._direction(direction, load, duration, capacity * share)
+            for direction, share in zip(traffic.directions, (1.0, self.weaker), strict=False)
         )
         result = TrialResult(Trial(traffic, load, duration), self.now, directions, elapsed=duration + self.overhead)
         self.now += result.elapsed
@@ -101,6 +110,7 @@ class SimulatedDut:
             stalled = self._random.expovariate(1 / self.stall) if self.stall else 0.0
             lost += max(0, round(load * stalled) - self.buffer)
         received = sent - min(sent, lost)
+        received -= min(received, self._poisson(received * self.random_loss))
         latency = Latency(1000, 1000.0, 1000, {_ONE_MICROSECOND: received}) if received else None
         return DirectionResult(direction, sent, sent, received, 0, 0, 0, duration, latency=latency)  # type: ignore[arg-type]
 

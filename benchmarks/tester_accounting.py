@@ -14,12 +14,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
-from podperf.model import BOTH_DIRECTIONS, FrameSize, TrafficProfile, Trial, TrialResult
+from podperf.model import BOTH_DIRECTIONS, AddressedTraffic, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.calibration import calibrate
 from tester_common import RECEIVER, SENDER, Wire, bare_wire
 
 TRIALS = 10
-TRAFFIC = TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS, flows=1000)
+TRAFFIC = AddressedTraffic(TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS, flows=1000))
 UNTHREADED = "mount -t sysfs sysfs /sys && echo 0 > /sys/class/net/$1/threaded"
 
 

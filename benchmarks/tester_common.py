@@ -17,8 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
-from podperf.hosts.network_namespace import NetworkNamespace
-from podperf.kernel.receive_threads import dedicate_receive_processing
+from podperf.hosts.namespaces import NetworkNamespace
+from podperf.kernel.threads import dedicate_receive_processing
+from podperf.testers.base import TesterPort
 from podperf.testers.software import SoftwareTester
 from podperf.topology import Engine
 
@@ -27,6 +28,7 @@ BINARY = os.environ.get("PODPERF_TESTER", str(ROOT / "build" / "tester" / "podpe
 SENDER_CPU, RECEIVER_CPU = 0, (os.cpu_count() or 1) - 1
 START_TIMEOUT = 15.0  # seconds
 SENDER, RECEIVER = "bench-tx", "bench-rx"
+NARROW_MTU = 3490  # up to which XDP programs take the frames of a veth
 
 
 @dataclass(frozen=True)
@@ -36,23 +38,22 @@ class Wire:
     sender: NetworkNamespace
     receiver: NetworkNamespace
 
-    def tester(self, engine: Engine = "xdp") -> SoftwareTester:
+    def tester(self, engine: Engine = "xdp", *, joined: bool = False) -> SoftwareTester:
+        """The tester at both ends. With `joined`, a trial in which the receiving end's ring overflows is invalid."""
         return SoftwareTester(
             LocalHost(),
-            SENDER,
-            RECEIVER,
+            TesterPort(SENDER, self.sender.namespace),
+            TesterPort(RECEIVER, self.receiver.namespace),
             binary=BINARY,
             engine=engine,
             cpus=[SENDER_CPU],
-            left_namespace=self.sender.namespace,
-            right_namespace=self.receiver.namespace,
+            joined=joined,
         )
 
-    def sent(self) -> int:
-        """Frames that left the sending end so far, also those that the receiving end had no room for."""
+    def arrived(self) -> int:
+        """Frames that reached the receiving end so far, without those that it had no room for."""
         (link,) = json.loads(self.sender.ask("ip", "-j", "-s", "link", "show", SENDER).stdout)
-        counts = link["stats64"]["tx"]
-        return int(counts["packets"] + counts["dropped"])
+        return int(link["stats64"]["tx"]["packets"])
 
 
 def end_in_order_when_told_to() -> None:
@@ -61,7 +62,7 @@ def end_in_order_when_told_to() -> None:
 
 
 @contextmanager
-def bare_wire(one_core: bool = False) -> Iterator[Wire]:
+def bare_wire(one_core: bool = False, mtu: int = NARROW_MTU) -> Iterator[Wire]:
     """The path, taken down at the end. With `one_core` the receiving end's work is left to the sender's CPU."""
     if os.geteuid() != 0:
         sys.exit("run this as root: it makes network namespaces")
@@ -73,8 +74,8 @@ def bare_wire(one_core: bool = False) -> Iterator[Wire]:
             host.do("ip", "netns", "add", namespace.namespace)
             undo.callback(host.do, "ip", "netns", "del", namespace.namespace)
             namespace.do("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
-        ends = ["name", SENDER, "netns", wire.sender.namespace, "mtu", "3490", "type", "veth"]
-        host.do("ip", "link", "add", *ends, "peer", "name", RECEIVER, "netns", wire.receiver.namespace, "mtu", "3490")
+        ends = ["name", SENDER, "netns", wire.sender.namespace, "mtu", str(mtu), "type", "veth"]
+        host.do("ip", "link", "add", *ends, "peer", "name", RECEIVER, "netns", wire.receiver.namespace, "mtu", str(mtu))
         for namespace, interface in ((wire.sender, SENDER), (wire.receiver, RECEIVER)):
             namespace.do("ip", "link", "set", interface, "up")
             if one_core:
@@ -85,18 +86,18 @@ def bare_wire(one_core: bool = False) -> Iterator[Wire]:
 
 
 @contextmanager
-def peer_sending(wire: Wire, command: Sequence[str]) -> Iterator[None]:
-    """Run another sender on the sender's CPU, with the tester's priority, from the start of its sending."""
+def peer_sending(wire: Wire, command: Sequence[str]) -> Iterator[int]:
+    """Run another sender on this CPU, with the tester's priority, from the start of its sending. Gives its group."""
     process = wire.sender.spawn(*command, cpus=[SENDER_CPU])
     try:
         os.setpriority(os.PRIO_PROCESS, process.pid, -20)
         Path(f"/proc/{process.pid}/autogroup").write_text("-20")
-        before, deadline = wire.sent(), time.monotonic() + START_TIMEOUT
-        while wire.sent() < before + 1000:
+        before, deadline = wire.arrived(), time.monotonic() + START_TIMEOUT
+        while wire.arrived() < before + 1000:
             if not process.alive() or time.monotonic() > deadline:
                 raise PodperfError(f"it does not send: {process.errors().strip()[-200:]}")
             time.sleep(0.05)
-        yield
+        yield process.pid
         if not process.alive():
             raise PodperfError(f"it ended by itself: {process.errors().strip()[-200:]}")
     finally:
@@ -106,13 +107,31 @@ def peer_sending(wire: Wire, command: Sequence[str]) -> Iterator[None]:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def rate_of_peer(wire: Wire, command: Sequence[str], seconds: float) -> float:
-    """Frames per second that another sender puts out, by the interface's counters."""
-    with peer_sending(wire, command):
-        before, began = wire.sent(), time.monotonic()
+def cpu_seconds(group: int) -> float:
+    """The CPU time so far of all threads of a group of processes (/proc/PID/schedstat: nanoseconds on a CPU)."""
+    spent = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if os.getpgid(int(process.name)) == group:
+                spent += sum(int(each.read_text().split()[0]) for each in process.glob("task/*/schedstat"))
+    return spent / 1e9
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Frames that arrived, per second and per second of the sender's CPU time."""
+
+    wall: float
+    cpu: float
+
+
+def rate_of_peer(wire: Wire, command: Sequence[str], seconds: float) -> Rate:
+    """The rate of another sender at the receiving end, by the interface's counters."""
+    with peer_sending(wire, command) as group:
+        before, used, began = wire.arrived(), cpu_seconds(group), time.monotonic()
         time.sleep(seconds)
-        after, ended = wire.sent(), time.monotonic()
-    return (after - before) / (ended - began)
+        after, used, ended = wire.arrived(), cpu_seconds(group) - used, time.monotonic()
+    return Rate((after - before) / (ended - began), (after - before) / used)
 
 
 def spread(values: Sequence[float]) -> str:

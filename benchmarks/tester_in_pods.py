@@ -15,13 +15,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
+from podperf.frames import AddressFamily
 from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.settings import IMAGE
-from podperf.model import FrameSize, TrafficProfile, Trial
+from podperf.kubernetes.ports import PodPort
+from podperf.kubernetes.settings import IMAGE, KubernetesSettings
+from podperf.kubernetes.tester import KubernetesTester
+from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
 from podperf.testers.base import UNPACED
-from podperf.testers.kubernetes_pods import KubernetesTester
-from podperf.testers.kubernetes_settings import KubernetesSettings
-from podperf.testers.pod_port import PodPort
 
 SECONDS = 2
 # iperf3 keeps a file in TMPDIR; the root file system of the pods is read-only.
@@ -31,7 +31,7 @@ _IPERF3 = ("env", "TMPDIR=/run/podperf", "iperf3")
 def iperf3_rate(sender: PodPort, receiver: PodPort) -> float:
     """Datagrams that iperf3 receives a second."""
     receiver.execute(*_IPERF3, "--server", "--one-off", "--daemon")
-    options = ("--client", str(receiver.facts.address), "--udp", "--length", "64", "--bitrate", "0")
+    options = ("--client", str(receiver.address(AddressFamily.IPV4)), "--udp", "--length", "64", "--bitrate", "0")
     said = sender.execute(*_IPERF3, *options, "--time", str(SECONDS), "--json", timeout=SECONDS + 20)
     found = json.loads(said)["end"]["sum"]
     return float((found["packets"] - found["lost_packets"]) / found["seconds"])
@@ -44,7 +44,7 @@ def main(kubeconfig: str, repeats: int) -> int:
         left, right = tester.pods["left"], tester.pods["right"]
         for number in range(1, repeats + 1):
             theirs = iperf3_rate(left, right)
-            trial = Trial(TrafficProfile(FrameSize.parse(64)), UNPACED, float(SECONDS))
+            trial = Trial(AddressedTraffic(TrafficProfile(FrameSize.parse(64))), UNPACED, float(SECONDS))
             ours = tester.measure(trial).receive_rate
             ratios.append(ours / theirs)
             print(f"round {number}: podperf {ours / 1000:.0f} kpps, iperf3 {theirs / 1000:.0f} kpps", flush=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
-from podperf.model import FrameSize, TrafficProfile, Trial
+from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
 from tester_common import bare_wire
 
 
@@ -25,10 +25,12 @@ def main() -> int:
         for engine in ("xdp", "packet-ring"):
             with wire.tester(engine) as tester:
                 assert tester._process is not None
-                tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 10_000, 0.1))
+                tester.measure(Trial(AddressedTraffic(TrafficProfile(FrameSize.parse(64))), 10_000, 0.1))
                 after_first = resident_kib(tester._process.pid)
                 for flows, duration in ((1, 0.5), (1, 5.0), (65536, 0.5), (65536, 5.0)):
-                    tester.measure(Trial(TrafficProfile(FrameSize.parse(64), flows=flows), 100_000, duration))
+                    tester.measure(
+                        Trial(AddressedTraffic(TrafficProfile(FrameSize.parse(64), flows=flows)), 100_000, duration)
+                    )
                     now = resident_kib(tester._process.pid)
                     found.append(now / after_first)
                     share = now / after_first

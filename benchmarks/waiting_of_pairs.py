@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
-from podperf.kubernetes.job_index import pairs
+from run_command.job import pairs
 
 Run = tuple[str, str]
 

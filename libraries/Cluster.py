@@ -10,8 +10,8 @@ from robot.api.deco import keyword, library
 from podperf import __version__
 from podperf.errors import PodperfError
 from podperf.kubernetes.api import log_in
+from podperf.kubernetes.settings import pods_of_tester
 from podperf.progress import Progress
-from podperf.testers.kubernetes_settings import KubernetesSettings
 from Testbed import open_run, requests_library
 
 _SESSION = "API server"
@@ -39,7 +39,7 @@ class Cluster:
         Fails if the API server does not answer within 10 s, refuses the login of the topology, or is not ready. Tests
         of the suite then fail with this reason, and start no pod.
         """
-        if not isinstance(open_run().session.topology.tester.kind, KubernetesSettings):
+        if pods_of_tester(open_run().session.topology) is None:
             logger.info("the tester of this topology is in no cluster")
             return
         try:
@@ -62,8 +62,8 @@ class Cluster:
         The login is a token or a client certificate of the kubeconfig, or that of the pod in which podperf runs. The
         certificate of the API server is checked. No log shows the token. The suite must also import `RequestsLibrary`.
         """
-        kind = open_run().session.topology.tester.kind
-        if not isinstance(kind, KubernetesSettings):
+        kind = pods_of_tester(open_run().session.topology)
+        if kind is None:
             raise PodperfError("the tester of this topology is in no cluster (topologies/kubernetes.yaml)")
         with closing(log_in(kind.kubeconfig, kind.context)) as api:
             login, self._expired = api.http_login(), api.expired()

@@ -9,10 +9,11 @@ from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
-from podperf.comparisons import ComparisonOutcome, load_comparison
+from podperf.experiments.before_after import VariantVerdict
+from podperf.experiments.comparison import ComparisonOutcome
+from podperf.experiments.comparison_files import load_comparison
 from podperf.printable import printable
-from podperf.report.comparison_command import plots, write_comparison
-from podperf.verdicts.before_after import VariantVerdict
+from podperf.report.comparison_page import drawings, write_comparison
 from Testbed import open_run, running_test
 
 
@@ -59,7 +60,7 @@ def _measure(comparison: Path) -> ComparisonOutcome:
     wanted, run = load_comparison(comparison), open_run()
     result = run.compare_variants(running_test(), wanted)
     page = write_comparison(result, run.session.results)
-    for plot in plots(result):
+    for plot in drawings(result):
         logger.info(plot, html=True)
     logger.info(f"the page of this comparison: {printable(str(page))}")
     return result

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from robot.api import logger
 from robot.api.deco import keyword, library
-from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
 from podperf.errors import PodperfError
-from podperf.figures import kpps, microseconds, number, percent
-from podperf.methods.soak import is_flat
-from podperf.run import FurtherMethods, repeat_instantiation, soak
-from podperf.verdicts.thresholds import Status
-from Testbed import open_run
+from podperf.figures import phase_words
+from podperf.methods import METHODS
+from Testbed import open_run, tell_verdict
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="MARKDOWN")
@@ -32,14 +29,30 @@ class Methods:
     """
 
     @keyword
+    def measure_by_method(self, method: str, amount: float | None = None) -> None:
+        """Measure by the method of this name, such as `loss_curve`. The search for NDR and PDR goes first if need be.
+
+        `amount` says how long or how often. By default, the topology's preset says it.
+        """
+        if method not in METHODS:
+            raise PodperfError(f"there is no method {method!r}; choose one of: {', '.join(METHODS)}")
+        result = open_run().measurement.by(METHODS[method], amount)
+        if result is None:
+            logger.warn(f"{phase_words(method)} is not measured: the search found no load that passes")
+            return
+        for name, reason in result.as_record().get("missing", {}).items():
+            logger.warn(f"{name} {reason}")
+        for line in result.said:
+            logger.info(line)
+
+    @keyword
     def measure_loss_curve(self) -> None:
         """Measure the loss ratio at falling loads, from the tester's maximum down (RFC 2544 section 26.3).
 
-        Loads fall in steps of 10 % of the maximum, and of 1 % of it below 10 %. The curve ends after two trials in a
-        row without loss.
+        Loads fall in steps of 10 % of the maximum, and of 1 % of it below 10 %. A load has trials until two of them
+        agree on whether frames are lost. The curve ends after two loads in a row without loss.
         """
-        for each in _methods().loss_curve().points:
-            logger.info(f"{kpps(each.load)} kpps ({percent(each.share)}): loss {percent(each.trial.loss_ratio)}")
+        self.measure_by_method("loss_curve")
 
     @keyword
     def measure_back_to_back_frames(self) -> None:
@@ -48,10 +61,7 @@ class Methods:
         The buffer time needs the throughput. So the search for NDR and PDR goes first, unless the test has made it. If
         the tester sends no bursts, the test is skipped.
         """
-        result = _methods().back_to_back()
-        logger.info(f"bursts without loss: {', '.join(map(str, result.lengths))} frames")
-        if result.buffer_time is None:
-            logger.warn("no buffer time: the longest burst came through, or no throughput below their rate was found")
+        self.measure_by_method("back_to_back")
 
     @keyword
     def measure_latency_by_load(self) -> None:
@@ -60,30 +70,16 @@ class Methods:
         The search for NDR and PDR goes first, unless the test has made it. If the preset seeks no PDR, the shares are
         those of the NDR.
         """
-        result = _methods().latency_by_load()
-        if result is None:
-            logger.warn("latency is not measured: the search found no load that the system under test carries")
-            return
-        for each in result.by_load:
-            if each.latency is not None:
-                median, most = (microseconds(each.latency.percentile(percent)) for percent in (50, 99))
-                logger.info(f"{each.statement}: p50 {median} us, p99 {most} us")
+        self.measure_by_method("latency_by_load")
 
     @keyword
     def measure_system_recovery(self) -> None:
         """Measure for how long frames are still lost after an overload of 110 % of the NDR (RFC 2544 section 26.5).
 
         The search for NDR and PDR goes first, unless the test has made it. If the tester cannot lower its load within a
-        trial, the test is skipped.
+        trial, the test is skipped. If frames are lost at half the load without an overload, too, there is no figure.
         """
-        result = _methods().system_recovery()
-        if result is None:
-            logger.warn("system recovery is not measured: the search found no load without loss")
-            return
-        for name, reason in result.missing.items():
-            logger.warn(f"{name} {reason}")
-        for each in result.recoveries:
-            logger.info(f"{number(each.seconds * 1e3)} ms, {each.lost} frames lost")
+        self.measure_by_method("system_recovery")
 
     @keyword
     def measure_repeated_instantiation(self, set_ups: int | None = None) -> None:
@@ -91,11 +87,7 @@ class Methods:
 
         `set_ups` is 2 or more, and 20 by default. No chain is left at the end.
         """
-        if set_ups is not None and set_ups < 2:
-            raise PodperfError(f"a variation needs 2 or more set-ups, not {set_ups}")
-        result = repeat_instantiation(open_run().measurement, set_ups)
-        for each in result.instances:
-            logger.info(f"set up in {number(each.seconds)} s, {kpps(each.rate)} kpps")
+        self.measure_by_method("repeated_instantiation", set_ups)
 
     @keyword
     def measure_soak(self, hours: float | None = None) -> None:
@@ -106,17 +98,7 @@ class Methods:
         """
         if hours is not None and hours <= 0:
             raise PodperfError(f"a soak takes more than 0 hours, not {hours:g}")
-        result = soak(open_run().measurement, None if hours is None else hours * 3600)
-        if result is None:
-            logger.warn("nothing is soaked: the search found no load without loss")
-            return
-        logger.info(
-            f"{result.lost} of {result.sent:,} frames lost in {len(result.intervals)} intervals: at most "
-            f"{percent(result.loss_bound)} with 95 % confidence"
-        )
-        for name, amounts in result.series.items():
-            words = "flat" if is_flat(amounts) else "growing"
-            logger.info(f"{name}: {amounts[0] >> 10:,} KiB to {amounts[-1] >> 10:,} KiB, {words}")
+        self.measure_by_method("soak", None if hours is None else hours * 3600)
 
     @keyword
     def figures_should_hold(self) -> None:
@@ -124,13 +106,6 @@ class Methods:
 
         Fails if a threshold is missed. Without such a threshold, the test's message says so.
         """
-        verdict = _methods().judge()
-        if verdict.failed:
-            raise AssertionError(verdict.sentence)
-        logger.info(verdict.sentence)
-        if verdict.status is not Status.PASSED:
-            BuiltIn().set_test_message(verdict.sentence)
-
-
-def _methods() -> FurtherMethods:
-    return FurtherMethods(open_run().measurement)
+        measurement = open_run().measurement
+        measurement.drop_thresholds_of_other_methods()
+        tell_verdict(measurement.judge())

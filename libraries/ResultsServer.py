@@ -58,8 +58,8 @@ class ResultsServer:
         published = 0
         try:
             _open_session(url, token.value if token is not None else "")
-            for each in records:
-                _post(each)
+            for record in records:
+                _post(record)
                 published += 1
         except PodperfError as error:
             raise PodperfError(
@@ -69,7 +69,10 @@ class ResultsServer:
 
 
 def _open_session(url: str, token: str) -> None:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise PodperfError("the results server has a URL that is none: a results server is https://NAME/PATH") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
         raise PodperfError(f"{parts.hostname or 'the results server'}: a results server is https://NAME/PATH")
     header = bearer(token) if token else None

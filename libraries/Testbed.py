@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -16,17 +15,18 @@ from robot.result import TestCase
 
 from podperf import __version__
 from podperf.errors import PodperfError, Unavailable
-from podperf.hosts.ssh_login import log_in
-from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
+from podperf.frames import AddressFamily
+from podperf.hosts.suite_connection import connect
+from podperf.kubernetes.settings import Destination, pods_of_tester
+from podperf.model import BOTH_DIRECTIONS, CABLE, Chain, Direction, FrameSize
 from podperf.progress import Progress
 from podperf.records import Outcome
 from podperf.run import MachineRole, Run, Session, TestIdentity
-from podperf.testbed.known_topology import read_topology
-from podperf.testers.kubernetes_settings import Destination, KubernetesSettings
-from podperf.verdicts.findings import Order
+from podperf.testbed.access import read_topology
+from podperf.thresholds import Status, ThresholdVerdict
 
+ROOT = Path(__file__).parents[1]
 TERMINATED = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
-RESULTS_TOKEN = "PODPERF_RESULTS_TOKEN"  # a variable of the environment
 
 Directions = Literal["left-to-right", "right-to-left", "bidirectional"]
 
@@ -69,9 +69,10 @@ class Testbed:
     def run(self) -> Run:
         """The run that `Open Testbed` began."""
         if self._run is None:
+            source = BuiltIn().get_variable_value("${SUITE SOURCE}")
             raise PodperfError(
-                "no testbed is open: suites of podperf are run as parts of the whole, which opens one (robot "
-                "--parseinclude SUITE tests, or podperf run SUITE); others call `Open Testbed` in their suite set-up"
+                f"no testbed is open; the command that opens one: {ROOT}/podperf run {source} "
+                "(a suite of your own also calls `Open Testbed` in its suite set-up)"
             )
         return self._run
 
@@ -90,7 +91,6 @@ class Testbed:
         Fails if the file is wrong, if another run is measuring on this machine, or if anything else uses an interface
         that the topology names (draft section 5).
         """
-        os.environ.pop(RESULTS_TOKEN, None)  # Robot Framework has read it, and child processes would inherit it
         try:
             _refuse_parallel_runs(BuiltIn().get_variable_value("${PABOTNUMBEROFPROCESSES}"))
             results = Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
@@ -129,19 +129,27 @@ class Testbed:
         flows: int | None = None,
         forwarder: str | None = None,
         workers: int = 1,
+        join: str = CABLE,
+        family: AddressFamily | None = None,
+        vlan: int | None = None,
     ) -> None:
         """Build a chain and check that test frames cross it.
 
-        `frame` is a size in bytes with FCS, 64 to 3000, or `IMIX`. `directions` and `flows` are the topology's by
-        default. `forwarder` moves frames within a pod, for data planes that leave a choice: `testpmd`, `testpmd-mac`,
-        `testpmd-macswap`, `l2fwd`, or `kernel` on virtual functions. The pods are divided among `workers` workers of
-        the topology, from left to right. If the testbed does not have this data plane or so many workers, the test is
-        skipped with the reason.
+        `frame` is a size in bytes with FCS, 64 to 9022, or a mix such as `IMIX`. `directions` and `flows` are the
+        topology's by default. `forwarder` moves frames within a pod, for data planes that leave a choice: `testpmd`,
+        `testpmd-mac`, `testpmd-macswap`, `l2fwd`, or `kernel` on virtual functions. The pods are divided among
+        `workers` workers of the topology, from left to right. A `join` carries frames between them: a `cable`, or the
+        encapsulation `vlan`, `vxlan`, `geneve` or `gre` on it. Test frames have addresses of a `family`, and a `vlan`
+        tag with this ID, both by default the topology's. If the headers do not fit into the size, frames have the
+        smallest size into which they do. If the testbed does not have this data plane or so many workers, or if frames
+        with these headers cannot cross, the test is skipped with the reason.
         """
         size = frame_size(frame)
-        chain = Chain(data_plane, pods, forwarder, workers)
-        self.run.begin_test(running_test(), chain, size, _directions(directions), flows)
-        logger.info(f"{chain} forwards {size.name} frames")
+        chain = Chain(data_plane, pods, forwarder, workers, join=join)
+        self.run.begin_test(running_test(), chain, size, _directions(directions), flows, family, vlan)
+        traffic = self.run.measurement.traffic.profile
+        headers = f", {traffic.headers.words}" if traffic.headers.words else ""
+        logger.info(f"{chain} forwards frames: {traffic.frame.name}{headers}")
 
     @keyword
     def pods_of_the_tester_should_be_on(
@@ -156,8 +164,8 @@ class Testbed:
         Pods Of The Tester Should Be On    1
         ```
         """
-        kind = self.run.session.topology.tester.kind
-        if not isinstance(kind, KubernetesSettings):
+        kind = pods_of_tester(self.run.session.topology)
+        if kind is None:
             raise Unavailable("this test needs a topology whose tester is two pods (topologies/kubernetes.yaml)")
         if kind.nodes != nodes:
             raise Unavailable(f"tester.settings.nodes of the topology is {kind.nodes}, and this test needs {nodes}")
@@ -174,7 +182,8 @@ class Testbed:
     @keyword
     def tear_down_chain(self) -> None:
         """Take the chain down. Does nothing if there is no chain."""
-        self.run.tear_down_chain()
+        if self.is_open:
+            self.run.tear_down_chain()
 
     @keyword
     def open_connection_to_machine(self, machine: MachineRole, number: int = 1, alias: str | None = None) -> int:
@@ -197,7 +206,7 @@ class Testbed:
         library = _library_of_suite("SSHLibrary")
         index = library.open_connection(login.address, alias, login.port)
         try:
-            log_in(login, library.current.client)  # SSHLibrary's own login trusts every host key
+            connect(library.current.client, login)
         except PodperfError:
             library.close_connection()
             raise
@@ -212,7 +221,7 @@ class Testbed:
             return
         progress = self._run.progress
         if not progress.expected:
-            self._run.plan([_identity(each) for each in _whole(data).all_tests])
+            self._run.plan([_identity(test) for test in _whole(data).all_tests])
         progress.test_begins(result.name)
 
     def end_test(self, data: Any, result: TestCase) -> None:
@@ -268,11 +277,13 @@ def _library_of_suite(name: str) -> Any:
         raise PodperfError(f"import {name} in this suite: `Library    {name}` in its settings") from None
 
 
-def measure_and_judge(order: Order) -> None:
-    """Measure the contenders of an order by turns. The verdict becomes the test's message and never fails the test."""
-    finding = open_run().compare(running_test(), order)
-    logger.info(f"{finding.claim!r} ({finding.source or 'podperf expects it'}): {finding.detail}")
-    BuiltIn().set_test_message(f"{finding.verdict}: {finding.detail}")
+def tell_verdict(verdict: ThresholdVerdict) -> None:
+    """Fail the test if a threshold is missed. A verdict that is not *passed* becomes the test's message."""
+    if verdict.failed:
+        raise AssertionError(verdict.sentence)
+    logger.info(verdict.sentence)
+    if verdict.status is not Status.PASSED:
+        BuiltIn().set_test_message(verdict.sentence)
 
 
 def frame_size(text: str) -> FrameSize:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from robot.api import logger
 from robot.api.deco import keyword, library
-from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
 from podperf.figures import kpps, percent
-from podperf.verdicts.thresholds import Status
-from Testbed import open_run
+from Testbed import open_run, tell_verdict
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="MARKDOWN")
@@ -55,8 +53,11 @@ class Traffic:
             logger.warn(f"{name} {reason}")
         if result.incomplete and not result.missing:
             logger.warn(result.incomplete)
-        if not open_run().measurement.latency():
+        latency = open_run().measurement.latency()
+        if latency is None:
             logger.warn("latency is not measured: the search found no load that the system under test carries")
+        for name, reason in latency.missing.items() if latency else ():
+            logger.warn(f"{name} {reason}")
         open_run().measurement.cpu_time()
 
     @keyword
@@ -90,9 +91,4 @@ class Traffic:
         Fails if a threshold is missed. If there is nothing to judge (no threshold, no baseline, a result that the
         tester limited), the test's message says so, and the test does not fail.
         """
-        verdict = open_run().measurement.judge()
-        if verdict.failed:
-            raise AssertionError(verdict.sentence)
-        logger.info(verdict.sentence)
-        if verdict.status is not Status.PASSED:
-            BuiltIn().set_test_message(verdict.sentence)
+        tell_verdict(open_run().measurement.judge())

@@ -3,16 +3,21 @@
  * podperf-tester: sends test frames on two ports and counts the frames that come back.
  *
  *     podperf-tester --left IF[@NETNS] --right IF[@NETNS] [--engine xdp|packet-ring] [--cpu N] [--discard N]
+ *                   [--any-address] [--joined]
  *
  * It prints {"ready": ...} or {"error": ...}. Then it answers each request line on standard input (see request.c) with
- * a line {"trial": ...} or {"error": ...}. It ends at the end of standard input, or by SIGTERM.
+ * a line {"trial": ...} or {"error": ...}, and the request for a MAC (see neighbours.c) with {"neighbour": ...}. It ends
+ * at the end of standard input, or by SIGTERM.
  *
  * With one port only, another process has the other one, for example in another pod. The engine is packet-ring then.
  * --discard N lets the kernel drop what arrives for UDP port N, so that it does not answer that nobody listens there.
+ * With --joined, the ports are plugged into each other: the tester itself loses the frames that find no room in the other
+ * port's receive ring.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,12 +30,15 @@
 
 #include "tester.h"
 
+#define TYPE_OFFSET 12    /* of the ethertype in a frame */
+
 const char *const port_name[2] = { "left", "right" };
 const char *const direction_name[2] = { "left-to-right", "right-to-left" };
 
 char complaint[512];
 enum complaint_kind complaint_kind;
 volatile int stopping;
+int ports_joined;
 
 int complain(enum complaint_kind kind, const char *format, ...)
 {
@@ -65,6 +73,7 @@ void counters_add(struct counters *total, const struct counters *more)
 	total->corrupted += more->corrupted;
 	total->stray += more->stray;
 	total->latency_sum += more->latency_sum;
+	total->latency_negative += more->latency_negative;
 	if (more->latency_min < total->latency_min)
 		total->latency_min = more->latency_min;
 	if (more->latency_max > total->latency_max)
@@ -73,6 +82,24 @@ void counters_add(struct counters *total, const struct counters *more)
 		total->histogram[i] += more->histogram[i];
 	for (int i = 0; i < MAX_GROUPS; i++)
 		total->group[i] += more->group[i];
+	if (more->received) { /* of any CPU */
+		memcpy(total->arrived, more->arrived, sizeof(total->arrived));
+		total->tag = more->tag;
+	}
+}
+
+/* The headers of the first test frame that arrived, in hexadecimal digits. A tag that the kernel took away is there. */
+static void print_arrived(const struct counters *counters)
+{
+	const unsigned char *bytes = (const void *)counters->arrived;
+
+	printf(",\"arrived\":\"");
+	for (unsigned int i = 0; i < sizeof(counters->arrived); i++) {
+		if (i == TYPE_OFFSET && counters->tag)
+			printf("%08x", counters->tag);
+		printf("%02x", bytes[i]);
+	}
+	printf("\"");
 }
 
 void wait_for_arrivals(const struct plan *plan, const struct request *request, uint64_t (*arrived)(int direction))
@@ -160,14 +187,17 @@ static void print_direction(const struct request *request, const struct stream *
 	const char *comma = "";
 
 	printf("{\"direction\":\"%s\",\"intended\":%llu,\"sent\":%llu,\"received\":%llu,\"duplicated\":%llu,"
-	       "\"reordered\":%llu,\"corrupted\":%llu,\"duration_ns\":%.0f,\"late\":%llu",
+	       "\"reordered\":%llu,\"corrupted\":%llu,\"duration_ns\":%.0f,\"late\":%llu,\"negative_latencies\":%llu",
 	       direction_name[direction], intended, stream->sent, counters->received, counters->duplicated,
-	       counters->reordered, counters->corrupted, sending_ns(stream, request->load), stream->late);
+	       counters->reordered, counters->corrupted, sending_ns(stream, request->load), stream->late,
+	       request->burst ? 0ULL : counters->latency_negative);
+	if (counters->received)
+		print_arrived(counters);
 	for (unsigned int i = 0; request->groups > 1 && i < request->groups; i++)
 		printf("%s%llu%s", i ? "," : ",\"received_by_group\":[", counters->group[i], i + 1 < request->groups ? "" : "]");
 	if (request->overload && outcome->last_lost[direction] != NONE_LOST)
 		printf(",\"last_lost\":%llu", (unsigned long long)outcome->last_lost[direction]);
-	if (counters->received && !request->burst) {
+	if (counters->latency_min != UINT64_MAX && !request->burst) {
 		printf(",\"latency\":{\"min\":%llu,\"sum\":%llu,\"max\":%llu,\"counts\":[", counters->latency_min,
 		       counters->latency_sum, counters->latency_max);
 		for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
@@ -190,7 +220,7 @@ static void print_windows(const struct request *request, const struct outcome *o
 }
 
 /* Frames that a port's NIC lost on receiving are the tester's loss. A trial is invalid if a link was down. */
-static void judge_ports(const struct port ports[2], const struct port_events before[2], unsigned int largest,
+static void judge_ports(const struct port ports[2], const struct port_events before[2], unsigned int mtu,
 			struct outcome *outcome)
 {
 	for (int i = 0; i < 2; i++) {
@@ -198,7 +228,7 @@ static void judge_ports(const struct port ports[2], const struct port_events bef
 
 		if (ports[i].absent)
 			continue;
-		if (port_ready(&ports[i], largest) || port_events(&ports[i], &after)) {
+		if (port_ready(&ports[i], mtu) || port_events(&ports[i], &after)) {
 			strcpy(outcome->unready, complaint);
 			continue;
 		}
@@ -216,13 +246,16 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 {
 	static struct outcome outcome;
 	static uint16_t trial;
-	struct plan *plan = engine->plan();
-	struct request request;
+	static struct request request;
+	struct plan *plan;
+	uint32_t *values;
 	uint64_t started, began;
 	struct port_events events[2] = { 0 };
 	const char *comma = "";
+	unsigned long long stray, asked;
+	int failed;
 
-	if (request_parse(line, &request))
+	if (request_parse(line, &request) || neighbours_set(request.own))
 		return -1;
 	if (!trial)
 		trial = clock_ns(CLOCK_REALTIME) >> 20; /* frames of an earlier process must not look like ours */
@@ -232,25 +265,37 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 		trial = request.trial;
 	started = clock_ns(CLOCK_REALTIME);
 	began = clock_ns(CLOCK_MONOTONIC);
-	plan_make(plan, &request, ports, trial);
+	plan = engine->plan(&request, &values);
+	if (!plan)
+		return -1;
+	plan_make(plan, values, &request, trial);
 	for (int i = 0; i < 2; i++)
-		if (!ports[i].absent && (port_ready(&ports[i], plan->largest) || port_events(&ports[i], &events[i])))
+		if (!ports[i].absent && (port_ready(&ports[i], request.mtu) || port_events(&ports[i], &events[i])))
 			return -1;
 	memset(&outcome, 0, sizeof(outcome));
+	neighbours_begin();
 	counters_reset(&outcome.counters[0]);
 	counters_reset(&outcome.counters[1]);
-	if (engine->run(&request, &outcome))
+	/* In a closed loop, only its own frames may cost instructions. One that only sends is heard by its test frames. */
+	if (!request.burst && request.part != SEND && learning_begin(plan, values, &request, ports))
 		return -1;
-	judge_ports(ports, events, plan->largest, &outcome);
+	failed = engine->run(&request, &outcome);
+	learning_end();
+	if (failed)
+		return -1;
+	judge_ports(ports, events, request.mtu, &outcome);
 	if (stopping)
 		return complain(BROKEN, "stopped in the middle of a trial");
 
+	stray = outcome.counters[0].stray + outcome.counters[1].stray;
+	asked = neighbours_seen();
 	printf("{\"trial\":{\"started\":%.6f,\"elapsed\":%.6f,\"stray\":%llu,\"own_drops\":%llu,\"own_drops_reason\":",
 	       started / 1e9, (clock_ns(CLOCK_MONOTONIC) - began) / 1e9,
-	       outcome.counters[0].stray + outcome.counters[1].stray, (unsigned long long)outcome.own_drops);
+	       stray > asked ? stray - asked : 0ULL, (unsigned long long)outcome.own_drops);
 	print_string(outcome.own_drops_reason);
 	printf(",\"unready\":");
 	print_string(outcome.unready);
+	neighbours_print();
 	printf(",\"directions\":[");
 	for (int direction = 0; direction < 2; direction++) {
 		if (!request.directions[direction])
@@ -314,12 +359,15 @@ static int read_arguments(int argc, char **argv, struct port ports[2], struct ar
 						 { "engine", required_argument, NULL, 'e' },
 						 { "cpu", required_argument, NULL, 'c' },
 						 { "discard", required_argument, NULL, 'd' },
+						 { "joined", no_argument, &ports_joined, 1 },
 						 { 0 } };
 	const char *specification[2] = { NULL, NULL };
 	int option;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (!option) /* a flag */
+			continue;
 		if (option == 'l')
 			specification[LEFT] = optarg;
 		else if (option == 'r')
@@ -334,7 +382,7 @@ static int read_arguments(int argc, char **argv, struct port ports[2], struct ar
 			arguments->engine = &packet_ring_engine;
 		else
 			return complain(BROKEN, "cannot use `%s`: --left IF[@NETNS] --right IF[@NETNS] "
-					"[--engine xdp|packet-ring] [--cpu N] [--discard N]", argv[optind - 1]);
+					"[--engine xdp|packet-ring] [--cpu N] [--discard N] [--joined]", argv[optind - 1]);
 	}
 	if (open_ports(specification, arguments->engine, ports))
 		return -1;
@@ -372,6 +420,16 @@ static int settle_on_cpu(int cpu)
 	return 0;
 }
 
+/* Wait for a request. The engine listens meanwhile. Returns 0 if this process is to end. */
+static int await_line(const struct engine *engine)
+{
+	struct pollfd line = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	while (!stopping && engine->listen && poll(&line, 1, 0) <= 0)
+		engine->listen(-1);
+	return !stopping;
+}
+
 int main(int argc, char **argv)
 {
 	static struct port ports[2];
@@ -386,15 +444,17 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	engine = arguments.engine;
-	if (engine->open(ports)) {
+	if (engine->open(ports) || learning_open(ports) || neighbours_open(ports, !engine->listen)) {
 		print_error();
 		engine->close();
 		return 1;
 	}
+	if (engine->listen)
+		setvbuf(stdin, NULL, _IONBF, 0); /* poll() does not see what stdin has read already */
 	take_precedence();
 	print_ready(engine, ports);
-	while (!stopping && getline(&line, &size, stdin) > 0)
-		if (run_trial(engine, ports, line))
+	while (await_line(engine) && getline(&line, &size, stdin) > 0)
+		if (!strncmp(line, "ask=", 4) ? neighbours_ask(line, engine->listen) : run_trial(engine, ports, line))
 			print_error();
 	engine->close();
 	return 0;

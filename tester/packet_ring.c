@@ -21,11 +21,9 @@
 
 #define BLOCK_BYTES (1 << 16)
 #define BLOCKS 256 /* the kernel begins one each millisecond, if a frame comes: so many ms may pass without reading */
+#define BLOCKS_OF_A_BATCH (MAX_BATCH * MAX_LENGTH / BLOCK_BYTES + 2)
 #define BLOCK_TIMEOUT_MS 1
 #define SEND_BUFFER_BYTES (256 << 20) /* large, because frames in the SUT still count as unsent */
-#define UDP_SOURCE 34         /* the place of the UDP source port in a frame */
-#define FIRST_FLOW_PORT 49184 /* 0xc020: of the first flow, as in RFC 2544 appendix C.2.6.4 */
-#define FLOW_PORTS 16352      /* up to 65535 */
 #define LONGEST_PAUSE_MS 1
 
 struct ring_port {
@@ -43,6 +41,7 @@ struct ring_port {
 
 static struct ring_port sides[2];
 static struct plan plan;
+static uint32_t flow_values[MAX_FLOWS];
 static struct counters counters[2]; /* by direction */
 static struct arrivals arrivals[2];
 
@@ -148,41 +147,57 @@ static int packet_ring_open(struct port ports[2])
 	return 0;
 }
 
-static struct plan *packet_ring_plan(void)
+static struct plan *packet_ring_plan(const struct request *request, uint32_t **values)
 {
+	*values = flow_values;
 	return &plan;
 }
 
 static void account_block(struct tpacket_block_desc *block, int direction)
 {
-	const struct running running = { plan.trial, plan.groups };
+	const struct running running = { plan.trial, plan.groups, MIN_HEADER, 1 };
 	unsigned char *at = (unsigned char *)block + block->hdr.bh1.offset_to_first_pkt;
 
 	for (unsigned int i = 0; i < block->hdr.bh1.num_pkts; i++) {
 		struct tpacket3_hdr *header = (struct tpacket3_hdr *)at;
 		unsigned char *frame = at + header->tp_mac;
+		__u32 tag = 0;
+		__u64 sent_at;
 
-		account(frame, frame + header->tp_snaplen, direction, &running, header->tp_sec * 1000000000ULL + header->tp_nsec,
-			&counters[direction], &arrivals[direction]);
+		if (header->tp_status & TP_STATUS_VLAN_VALID)
+			tag = (header->tp_status & TP_STATUS_VLAN_TPID_VALID ? header->hv1.tp_vlan_tpid : ETHERTYPE_VLAN) << 16 |
+			      header->hv1.tp_vlan_tci;
+		if (!account(frame, frame + header->tp_snaplen, direction, &running, &counters[direction],
+			     &arrivals[direction], &sent_at))
+			neighbours_take(!direction, frame, header->tp_snaplen, tag);
+		else if (counters[direction].received == 1)
+			counters[direction].tag = tag;
+		if (sent_at)
+			account_latency(&counters[direction], sent_at, header->tp_sec * 1000000000ULL + header->tp_nsec);
 		at += header->tp_next_offset;
 	}
 }
 
-/* Empty one block of each ring, if the kernel has handed one over. */
+/* Empty a block of a ring, if the kernel has handed one over. Returns 1 then. */
+static int receive_block(struct ring_port *side, int direction)
+{
+	struct tpacket_block_desc *block = (void *)(side->ring + (size_t)side->block * BLOCK_BYTES);
+
+	if (!(__atomic_load_n(&block->hdr.bh1.block_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
+		return 0;
+	account_block(block, direction);
+	__atomic_store_n(&block->hdr.bh1.block_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+	side->block = (side->block + 1) % BLOCKS;
+	return 1;
+}
+
+/* Empty the blocks of each ring that the kernel has handed over, but not more than a batch of frames fills. */
 static void receive(void)
 {
-	for (int i = 0; i < 2; i++) {
-		if (sides[i].port->absent)
-			continue;
-
-		struct tpacket_block_desc *block = (void *)(sides[i].ring + (size_t)sides[i].block * BLOCK_BYTES);
-
-		if (!(__atomic_load_n(&block->hdr.bh1.block_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
-			continue;
-		account_block(block, !i); /* a frame that arrives on the right goes left to right: direction 0 */
-		__atomic_store_n(&block->hdr.bh1.block_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-		sides[i].block = (sides[i].block + 1) % BLOCKS;
-	}
+	for (int i = 0; i < 2; i++)
+		/* a frame that arrives on the right goes left to right: direction 0 */
+		for (int j = 0; !sides[i].port->absent && j < BLOCKS_OF_A_BATCH && receive_block(&sides[i], !i); j++)
+			;
 }
 
 static uint64_t arrived(int direction)
@@ -222,9 +237,11 @@ static int send_out(struct ring_port *side)
 static int send_all(const struct request *request)
 {
 	while (!plan_finished(&plan) && !stopping) {
-		int direction = next_stream(&plan, clock_ns(CLOCK_REALTIME));
+		uint64_t now = clock_ns(CLOCK_REALTIME);
+		int direction = next_stream(&plan, now);
 		struct ring_port *side = &sides[direction & 1];
-		uint32_t length, flow;
+		struct stream *stream = &plan.stream[direction & 1];
+		uint32_t length;
 
 		if (direction < 0) {
 			if (send_out(&sides[LEFT]) || send_out(&sides[RIGHT]))
@@ -232,14 +249,14 @@ static int send_all(const struct request *request)
 			receive();
 			continue;
 		}
-		length = next_length(&plan, &plan.stream[direction]);
+		length = next_length(&plan, stream);
 		side->vectors[side->filled].iov_len = length;
-		flow = plan.stream[direction].flow;
-		if (write_frame(&plan, &plan.stream[direction], direction, side->frames[side->filled],
-				side->frames[side->filled] + length, length, clock_ns(CLOCK_REALTIME)))
+		if (write_frame(&plan, &request->layout, flow_values, stream, direction, side->frames[side->filled],
+				side->frames[side->filled] + MAX_LENGTH, length, now, plan.uniform))
 			return complain(BROKEN, "the sender could not build a frame of %u bytes", length);
-		if (request->entry[direction][0].has_source && flow) /* the UDP checksum is 0: there is none */
-			STORE(uint16_t, side->frames[side->filled] + UDP_SOURCE, htons(FIRST_FLOW_PORT + flow % FLOW_PORTS));
+		note_time(stream, now);
+		next_frame(&plan, stream);
+		frame_leaves(stream);
 		if (++side->filled >= side->batch) {
 			if (send_out(&sides[LEFT]) || send_out(&sides[RIGHT]))
 				return -1;
@@ -249,20 +266,28 @@ static int send_all(const struct request *request)
 	return send_out(&sides[LEFT]) || send_out(&sides[RIGHT]);
 }
 
+static void packet_ring_listen(int milliseconds)
+{
+	struct pollfd awaited[3] = { { .fd = STDIN_FILENO, .events = POLLIN } };
+
+	for (int i = 0; i < 2; i++)
+		awaited[1 + i] = (struct pollfd){ .fd = sides[i].port->absent ? -1 : sides[i].receiver, .events = POLLIN };
+	receive();
+	poll(awaited, 3, milliseconds);
+	receive();
+}
+
 /* Count what arrives until the line `sent=N` says that another process has sent all frames, which are so many. */
 static int count_until_sent(const struct request *request)
 {
-	struct ring_port *side = &sides[sides[LEFT].port->absent ? RIGHT : LEFT];
-	struct pollfd awaited[2] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = side->receiver, .events = POLLIN } };
+	struct pollfd said = { .fd = STDIN_FILENO, .events = POLLIN };
 	char line[64];
 
 	plan.stream[0].due = plan.stream[1].due = FINISHED;
 	printf("{\"counting\":%u}\n", request->trial);
 	fflush(stdout);
-	while (!stopping && !(awaited[0].revents & POLLIN)) {
-		receive();
-		poll(awaited, 2, LONGEST_PAUSE_MS);
-	}
+	while (!stopping && poll(&said, 1, 0) <= 0)
+		packet_ring_listen(LONGEST_PAUSE_MS);
 	for (int direction = 0; direction < 2 && !stopping; direction++) {
 		if (!request->directions[direction])
 			continue;
@@ -289,6 +314,8 @@ static int packet_ring_run(const struct request *request, struct outcome *outcom
 	if (request->burst)
 		return complain(BAD_REQUEST, "request: the engine packet-ring has no closed loop");
 	arrived(0); /* drop the remaining frames of the previous trial */
+	for (int i = 0; i < 2; i++) /* marks of other headers' frames are at other places */
+		memset(sides[i].frames, 0, sizeof(sides[i].frames));
 	for (int i = 0; i < 2; i++) {
 		counters_reset(&counters[i]);
 		arrivals[i].highest = HIGHEST_AT_START;
@@ -317,4 +344,4 @@ static int packet_ring_run(const struct request *request, struct outcome *outcom
 }
 
 const struct engine packet_ring_engine = { "packet-ring", packet_ring_open, packet_ring_plan, packet_ring_run,
-					   packet_ring_close };
+					   packet_ring_listen, packet_ring_close };

@@ -95,7 +95,7 @@ int port_open(struct port *port, const char *name, const char *specification)
 	return port_leave(port) || bad ? -1 : 0;
 }
 
-int port_ready(const struct port *port, unsigned int largest)
+int port_ready(const struct port *port, unsigned int mtu)
 {
 	/* ethtool's link state, because IFF_RUNNING follows the carrier up to a second late */
 	struct ethtool_value carrier = { .cmd = ETHTOOL_GLINK };
@@ -113,9 +113,9 @@ int port_ready(const struct port *port, unsigned int largest)
 				port->interface);
 	if (ask(port, SIOCGIFMTU, &answer))
 		return -1;
-	if ((int)largest - 14 > answer.ifr_mtu)
-		return complain(BROKEN, "port %s: a frame of %u bytes needs an MTU of %u, %s has %d", port->name,
-				largest + FCS_BYTES, largest - 14, port->interface, answer.ifr_mtu);
+	if ((int)mtu > answer.ifr_mtu)
+		return complain(BROKEN, "port %s: the frames need an MTU of %u, %s has %d", port->name, mtu, port->interface,
+				answer.ifr_mtu);
 	return 0;
 }
 
@@ -128,6 +128,14 @@ int port_is_veth(const struct port *port)
 int port_is_nic(const struct port *port)
 {
 	return !port_is_veth(port) && strcmp(port->driver, "tun");
+}
+
+unsigned int port_receive_queues(const struct port *port)
+{
+	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
+	struct ifreq answer = { .ifr_data = (void *)&channels };
+
+	return ask(port, SIOCETHTOOL, &answer) ? 0 : channels.rx_count + channels.combined_count;
 }
 
 int port_events(const struct port *port, struct port_events *events)
@@ -177,16 +185,24 @@ int port_set_tso(const struct port *port, int on)
 /* Frames for a UDP port without a socket cost the kernel an ICMP answer. This socket drops them by a filter. */
 int port_discard(const struct port *port, unsigned int udp_port)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(udp_port) };
+	struct sockaddr_in6 both = { .sin6_family = AF_INET6, .sin6_port = htons(udp_port) };
+	struct sockaddr_in ipv4 = { .sin_family = AF_INET, .sin_port = htons(udp_port) };
 	struct sock_filter none = { .code = BPF_RET | BPF_K, .k = 0 };
 	struct sock_fprog filter = { .len = 1, .filter = &none };
-	int discarding, bad;
+	int discarding, bad, off = 0;
 
 	if (port_enter(port))
 		return -1;
-	discarding = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bad = discarding < 0 || setsockopt(discarding, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ||
-	      bind(discarding, (struct sockaddr *)&address, sizeof(address));
+	discarding = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (discarding >= 0) {
+		bad = setsockopt(discarding, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) ||
+		      setsockopt(discarding, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ||
+		      bind(discarding, (struct sockaddr *)&both, sizeof(both));
+	} else { /* a kernel without IPv6 */
+		discarding = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		bad = discarding < 0 || setsockopt(discarding, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ||
+		      bind(discarding, (struct sockaddr *)&ipv4, sizeof(ipv4));
+	}
 	if (bad)
 		complain(BROKEN, "port %s: cannot discard what comes to UDP port %u: %s", port->name, udp_port, strerror(errno));
 	return port_leave(port) || bad ? -1 : 0;

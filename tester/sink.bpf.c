@@ -13,35 +13,24 @@ struct { /* entry 2 * CPU + direction; the front sets the number of entries */
 	__type(value, struct counters);
 } counters_map SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 2);
-	__type(key, __u32);
-	__type(value, struct arrivals);
-} arrivals_map SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct running);
-} running_map SEC(".maps");
+/* The front maps each of these sections. */
+struct arrivals all_arrivals[2] SEC(".bss.arrivals");
+struct running running SEC(".bss.running");
 
 INLINE int sink(struct xdp_md *ctx, __u32 direction)
 {
-	__u32 entry = 2 * bpf_get_smp_processor_id() + direction, zero = 0;
+	__u32 entry = 2 * bpf_get_smp_processor_id() + direction;
 	struct counters *counters = bpf_map_lookup_elem(&counters_map, &entry);
-	struct arrivals *arrivals = bpf_map_lookup_elem(&arrivals_map, &direction);
-	const struct running *running = bpf_map_lookup_elem(&running_map, &zero);
+	__u64 sent_at;
 
-	if (!counters || !arrivals || !running)
+	if (!counters)
 		return XDP_PASS;
-	if (account((void *)(long)ctx->data, (void *)(long)ctx->data_end, direction, running, bpf_ktime_get_ns(),
-		    counters, arrivals))
-		return XDP_DROP;
-	return XDP_PASS;
+	if (!account((void *)(long)ctx->data, (void *)(long)ctx->data_end, direction, &running, counters,
+		     &all_arrivals[direction], &sent_at))
+		return XDP_PASS;
+	if (sent_at)
+		account_latency(counters, sent_at, bpf_ktime_get_ns());
+	return XDP_DROP;
 }
 
 SEC("xdp")

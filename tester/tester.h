@@ -9,7 +9,7 @@
 #include "accounting.h"
 #include "plan.h"
 
-#define VERSION "1"
+#define VERSION "3"
 #define LEFT 0
 #define RIGHT 1
 
@@ -41,9 +41,11 @@ struct port {
 int port_open(struct port *port, const char *name, const char *specification);
 int port_enter(const struct port *port); /* make the port's namespace the current one */
 int port_leave(const struct port *port); /* and go back */
-int port_ready(const struct port *port, unsigned int largest); /* is it up, and does a frame of this length fit? */
+int port_ready(const struct port *port, unsigned int mtu); /* is it up, and has it this MTU or more? */
 int port_is_veth(const struct port *port);
 int port_is_nic(const struct port *port); /* no: a frame belongs to the system under test at once */
+extern int ports_joined;                  /* there is no system under test */
+unsigned int port_receive_queues(const struct port *port); /* 0: the driver does not tell */
 
 /* Events of a port since it was made. */
 struct port_events {
@@ -57,11 +59,10 @@ int port_set_tso(const struct port *port, int on);
 int port_discard(const struct port *port, unsigned int udp_port); /* let the kernel drop what comes to this UDP port */
 
 /* requests */
-struct entry {
-	int given, has_mac, has_address, has_source;
-	unsigned char mac[6];
-	uint32_t address, source; /* network order; with a source, flows differ in their UDP source ports */
-	uint16_t udp_port;
+struct entry { /* the header of the frames of one group of flows */
+	unsigned int bytes; /* 0: the request has none */
+	uint32_t fixed;     /* bits of the fields that do not change */
+	unsigned char header[MAX_HEADER];
 };
 
 /* What this process does in a trial. In a trial of two processes, one of them sends, and the other one counts. */
@@ -70,6 +71,7 @@ enum part { WHOLE, SEND, COUNT };
 struct request {
 	double load; /* frames/s and direction; 0: as fast as possible */
 	double duration, settle;
+	double learning; /* s between the learning frames of a port */
 	double overload, overload_duration; /* frames/s and s of what goes before `load`; 0: nothing */
 	unsigned int frames;         /* to send in each direction; 0: as many as go into the duration */
 	unsigned int train;          /* frames that are due together; 1: each by itself */
@@ -80,11 +82,36 @@ struct request {
 	unsigned int trial; /* its number, which all frames carry; 0: the process chooses it */
 	unsigned int flows, groups, sizes;
 	uint16_t size[MAX_SIZES];            /* with FCS */
+	unsigned int largest;                /* of the sizes */
+	unsigned int mtu;                    /* that the ports need; 0: as for the largest frame without tags */
 	struct entry entry[2][MAX_GROUPS];   /* by direction */
+	struct layout layout;
+	struct { unsigned int from, to, constant; } covered[MAX_CHECKSUMS]; /* by each checksum */
+	struct { unsigned int first, count; } values[2]; /* of the flows: `count` consecutive ones */
+	char *own[2]; /* by port: the addresses for which it answers; null: as before */
+	int random; /* the flows have their values in pseudo-random order */
 };
 
 int request_parse(char *line, struct request *request);
-void plan_make(struct plan *plan, const struct request *request, const struct port ports[2], uint16_t trial);
+struct header header_make(const struct request *request, const struct entry *entry);
+void plan_make(struct plan *plan, uint32_t *values, const struct request *request, uint16_t trial);
+
+/* learning frames: from both ports, to switches on the path */
+int learning_open(const struct port ports[2]);
+int learning_begin(struct plan *plan, const uint32_t *values, const struct request *request,
+		   const struct port ports[2]); /* before a trial */
+void learning_end(void);
+
+/* neighbours: answers to routers that ask for the MACs of the tester's addresses */
+#define MAX_OWN 4 /* ranges of addresses of a port */
+
+int neighbours_open(const struct port ports[2], int listen); /* listen: the engine takes no messages from the ports */
+void neighbours_take(int port, const void *frame, unsigned int length, unsigned int tag); /* a message for it, or none */
+int neighbours_set(char *own[2]);           /* the own addresses of the ports */
+int neighbours_ask(const char *line, void (*listen)(int milliseconds)); /* for the MAC of an address */
+void neighbours_begin(void);                /* a trial begins */
+unsigned int neighbours_seen(void);         /* messages in the trial, which no engine counts as test frames */
+void neighbours_print(void);                /* the questions since the last call for which the tester has no answer */
 
 /* engines */
 struct outcome {
@@ -100,8 +127,11 @@ struct outcome {
 struct engine {
 	const char *name;
 	int (*open)(struct port ports[2]);
-	struct plan *(*plan)(void);                                  /* the memory for the next trial's plan */
+	/* The memory for the plan of a trial, and for the values of its flows. Null if this engine cannot send its frames. */
+	struct plan *(*plan)(const struct request *request, uint32_t **values);
 	int (*run)(const struct request *request, struct outcome *); /* send, wait, count */
+	/* Receive until a line comes on standard input, at most so long in ms. Null: the ports have other readers. */
+	void (*listen)(int milliseconds);
 	void (*close)(void); /* undo changes that the kernel does not undo by itself */
 };
 

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@
 #include "marks.h"
 #include "tester.h"
 
+#define MAX_LIVE_FRAME 3412 /* bytes with FCS: the kernel builds a live frame in one page */
+
 #define EMBED(symbol, file)                                                                                            \
 	__asm__(".section .rodata\n.balign 8\n" #symbol ":\n.incbin \"" file "\"\n" #symbol "_end:\n.previous\n");      \
 	extern const char symbol[], symbol##_end[]
@@ -33,9 +36,16 @@ static struct counters *counters; /* [CPU][direction] */
 static struct arrivals *arrivals; /* by direction */
 static struct stamp *stamps;     /* by burst of a closed loop */
 static struct running *running;
-static int cpus, send_program;
+static uint32_t *flow_values;
+static int cpus;
+static struct bpf_object *sender;
+static struct layout sent_layout; /* of the sender's frames */
+static int send_frames, send_unpaced;
 static int sink_program[2], sink_link[2]; /* by port */
 static const struct port *on_ports;
+static int arrive_here; /* most frames of the last trial arrived on the CPU that sent them */
+static int one_cpu;     /* see struct running */
+static int counters_map;
 
 static int silent(enum libbpf_print_level level, const char *format, va_list arguments)
 {
@@ -64,10 +74,11 @@ static int load(struct bpf_object *object)
 	return complain(NO_BPF, "the kernel does not take the BPF program %s: %s", bpf_object__name(object), strerror(-error));
 }
 
-static void *shared(struct bpf_object *object, const char *name, size_t element)
+/* The memory of a map, or of a section of global variables, which is a map, too. */
+static void *shared(struct bpf_object *object, const char *name)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(object, name);
-	size_t page = sysconf(_SC_PAGESIZE), size = element * bpf_map__max_entries(map);
+	size_t page = sysconf(_SC_PAGESIZE), size = (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map);
 	void *memory = mmap(NULL, (size + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
 
 	if (memory == MAP_FAILED) {
@@ -98,7 +109,7 @@ static int attach(int fd, struct port *port, int *attached)
 	return 0;
 }
 
-static int take_port(struct bpf_object *sender, struct bpf_object *sink, struct port *port, uint32_t index)
+static int take_port(struct port *port, uint32_t index)
 {
 	int map = bpf_object__find_map_fd_by_name(sender, "port_map");
 
@@ -109,16 +120,16 @@ static int take_port(struct bpf_object *sender, struct bpf_object *sink, struct 
 }
 
 /* One call of the sender program until the timer's signal or the end of all repeats. 0 or -errno. */
-static int call_sender(uint32_t repeat, uint32_t batch)
+static int call_sender(int program, uint32_t repeat, uint32_t batch)
 {
 	static char frame[MAX_LENGTH];
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = plan->largest, .repeat = (int)repeat,
 		    .batch_size = batch, .flags = BPF_F_TEST_XDP_LIVE_FRAMES);
 
-	return bpf_prog_test_run_opts(send_program, &options) ? -errno : 0;
+	return bpf_prog_test_run_opts(program, &options) ? -errno : 0;
 }
 
-static int watch_refusals(struct bpf_object *sender, const struct port ports[2])
+static int watch_refusals(const struct port ports[2])
 {
 	struct bpf_program *full_rings = bpf_object__find_program_by_name(sender, "count_full_rings");
 	struct bpf_map_info info = { 0 };
@@ -130,6 +141,7 @@ static int watch_refusals(struct bpf_object *sender, const struct port ports[2])
 	for (int i = 0; i < 2; i++) {
 		refusals[i].map_id = info.id;
 		refusals[i].nic = port_is_nic(&ports[i]) ? ports[i].ifindex : 0;
+		refusals[i].joined = ports_joined ? ports[i].ifindex : 0;
 	}
 	if (!bpf_program__attach(bpf_object__find_program_by_name(sender, "count_refusals")))
 		return complain(NO_BPF, "cannot attach to the tracepoint xdp_redirect_err: %s", strerror(errno));
@@ -138,43 +150,71 @@ static int watch_refusals(struct bpf_object *sender, const struct port ports[2])
 	return 0;
 }
 
+/*
+ * Load the sender's programs for frames with these headers. The kernel's verifier and compiler then know all offsets.
+ * Programs for other headers go, and their maps stay.
+ */
+static int load_sender(const struct layout *layout)
+{
+	static const char *const maps[] = { "port_map", "counters_map", ".bss.plan", ".bss.values", ".bss.stamps", ".bss.refusals" };
+	struct bpf_object *object = read_object(sender_object, sender_object_end, "sender"), *previous = sender;
+
+	if (!object || bpf_map__set_initial_value(bpf_object__find_map_by_name(object, ".rodata"), layout, sizeof(*layout)))
+		return complain(NO_BPF, "cannot read the BPF program sender");
+	for (unsigned int i = 0; previous && i < sizeof(maps) / sizeof(maps[0]); i++)
+		if (bpf_map__reuse_fd(bpf_object__find_map_by_name(object, maps[i]),
+				      bpf_object__find_map_fd_by_name(previous, maps[i])))
+			return complain(NO_BPF, "cannot share a BPF map: %s", strerror(errno));
+	/* Few ports need this program. It needs a kernel with type information (BTF), and costs time with every batch. */
+	bpf_program__set_autoload(bpf_object__find_program_by_name(object, "count_full_rings"),
+				  !previous && (port_is_nic(&on_ports[LEFT]) || port_is_nic(&on_ports[RIGHT]) || ports_joined));
+	/* Both tracepoint programs stay attached, because their links stay. */
+	bpf_program__set_autoload(bpf_object__find_program_by_name(object, "count_refusals"), !previous);
+	if (!previous && bpf_map__reuse_fd(bpf_object__find_map_by_name(object, "counters_map"), counters_map))
+		return complain(NO_BPF, "cannot share a BPF map: %s", strerror(errno));
+	if (load(object))
+		return -1;
+	sender = object;
+	sent_layout = *layout;
+	send_frames = bpf_program__fd(bpf_object__find_program_by_name(sender, "send_frames"));
+	send_unpaced = bpf_program__fd(bpf_object__find_program_by_name(sender, "send_unpaced"));
+	bpf_object__close(previous);
+	return 0;
+}
+
 static int xdp_open(struct port ports[2])
 {
-	struct bpf_object *sender, *sink;
+	static const struct layout smallest = { .bytes = MIN_HEADER };
+	struct bpf_object *sink;
 
 	libbpf_set_print(silent);
 	cpus = libbpf_num_possible_cpus();
 	on_ports = ports;
-	sender = read_object(sender_object, sender_object_end, "sender");
+	one_cpu = 1;
 	sink = read_object(sink_object, sink_object_end, "sink");
-	if (!sender || !sink)
+	if (!sink)
 		return -1;
 	bpf_map__set_max_entries(bpf_object__find_map_by_name(sink, "counters_map"), 2 * cpus);
-	/* Only NICs need this program. It needs a kernel with type information (BTF), and costs time with every batch. */
-	bpf_program__set_autoload(bpf_object__find_program_by_name(sender, "count_full_rings"),
-				  port_is_nic(&ports[LEFT]) || port_is_nic(&ports[RIGHT]));
 	if (load(sink))
 		return -1;
-	if (bpf_map__reuse_fd(bpf_object__find_map_by_name(sender, "counters_map"),
-			      bpf_map__fd(bpf_object__find_map_by_name(sink, "counters_map"))))
-		return complain(NO_BPF, "cannot share a BPF map: %s", strerror(errno));
-	if (load(sender))
+	counters_map = bpf_map__fd(bpf_object__find_map_by_name(sink, "counters_map"));
+	if (load_sender(&smallest))
 		return -1;
-	plan = shared(sender, "plan_map", sizeof(*plan));
-	refusals = shared(sender, "refusals_map", sizeof(*refusals));
-	stamps = shared(sender, "stamps_map", sizeof(*stamps));
-	counters = shared(sink, "counters_map", sizeof(*counters));
-	arrivals = shared(sink, "arrivals_map", sizeof(*arrivals));
-	running = shared(sink, "running_map", sizeof(*running));
-	if (!plan || !stamps || !refusals || !counters || !arrivals || !running || watch_refusals(sender, ports))
+	plan = shared(sender, ".bss.plan");
+	flow_values = shared(sender, ".bss.values");
+	refusals = shared(sender, ".bss.refusals");
+	stamps = shared(sender, ".bss.stamps");
+	counters = shared(sink, "counters_map");
+	arrivals = shared(sink, ".bss.arrivals");
+	running = shared(sink, ".bss.running");
+	if (!plan || !flow_values || !stamps || !refusals || !counters || !arrivals || !running || watch_refusals(ports))
 		return -1;
 	sink_program[LEFT] = bpf_program__fd(bpf_object__find_program_by_name(sink, "sink_left"));
 	sink_program[RIGHT] = bpf_program__fd(bpf_object__find_program_by_name(sink, "sink_right"));
-	send_program = bpf_program__fd(bpf_object__find_program_by_name(sender, "send_frames"));
 
 	plan->stream[0].due = plan->stream[1].due = FINISHED;
-	plan->largest = HEAD_END;
-	if (call_sender(1, 1) && errno != EINTR)
+	plan->largest = MIN_FRAME_BYTES - FCS_BYTES;
+	if (call_sender(send_frames, 1, 1) && errno != EINTR)
 		return complain(NO_BPF, "this kernel sends no live frames (BPF_PROG_TEST_RUN, Linux 5.18 or newer): %s",
 				strerror(errno));
 	for (uint32_t index = 0; index < 2; index++) {
@@ -182,15 +222,24 @@ static int xdp_open(struct port ports[2])
 
 		if (port_enter(&ports[index]))
 			return -1;
-		failed = take_port(sender, sink, &ports[index], index);
+		failed = take_port(&ports[index], index);
 		if (port_leave(&ports[index]) || failed)
 			return -1;
+		one_cpu = one_cpu && !strcmp(ports[index].mode, "native") && port_receive_queues(&ports[index]) == 1;
 	}
 	return 0;
 }
 
-static struct plan *xdp_plan(void)
+static struct plan *xdp_plan(const struct request *request, uint32_t **values)
 {
+	if (request->largest > MAX_LIVE_FRAME) {
+		complain(BAD_REQUEST, "request: the engine xdp sends frames of at most %d bytes; tester.settings.engine: packet-ring "
+				      "sends larger ones", MAX_LIVE_FRAME);
+		return NULL;
+	}
+	if (memcmp(&request->layout, &sent_layout, sizeof(sent_layout)) && load_sender(&request->layout))
+		return NULL;
+	*values = flow_values;
 	return plan;
 }
 
@@ -216,20 +265,22 @@ static void set_timer(double first, double then)
 
 /*
  * The number of calls of the program after which the kernel hands its frames over. Most calls find no frame due, and
- * take 0.15 us. At low load a frame must not wait. At high load each hand-over costs a wake-up of the receiver, so a
- * frame may wait, for 10 us at most.
+ * take 0.15 us. At low load a frame must not wait. At high load each hand-over to another CPU costs a wake-up of the
+ * receiver, so a frame may wait, for 10 us at most. On the sender's own CPU the receiver runs at once, and a frame waits
+ * for a quarter of this time. A frame's wait is part of its latency.
  */
 static uint32_t batch_size(const struct request *request)
 {
 	double calls = request->load * (request->directions[0] + request->directions[1]) / 16000;
+	double most = arrive_here ? 16 : 64;
 
 	if (request->burst)
 		return request->burst;
 	if (request->train > 1)
 		return request->train;
-	if (request->load == 0 || calls > 64)
-		return 64;
-	return calls < 1 ? 1 : calls;
+	if (request->load == 0)
+		return 64; /* a multiple of RUN */
+	return calls < 1 ? 1 : calls > most ? most : calls;
 }
 
 static const char *refusal_remedy(int error)
@@ -237,6 +288,7 @@ static const char *refusal_remedy(int error)
 	switch (error) {
 	case EOPNOTSUPP: return "its peer takes no XDP frames: ethtool -K PEER gro on";
 	case ENETDOWN: return "it is down";
+	case ENOBUFS: return "the receive ring of the other port was full";
 	case EMSGSIZE: return "the frame is larger than its MTU";
 	case ENXIO: return "it is gone, or its peer takes no XDP frames: ethtool -K PEER gro on";
 	default: return strerror(error);
@@ -297,19 +349,30 @@ static int place_sinks(const struct request *request)
 
 static int send_all(const struct request *request)
 {
+	int error = 0, program = request->load || request->burst ? send_frames : send_unpaced;
 	double limit = plan->stop / 1e9;
-	int error = 0;
+	uint32_t batch = batch_size(request);
 
 	/* The program ends the call by a signal. On a kernel where this fails, the timer ends it. */
 	set_timer(limit + 0.5, 0.05);
+	plan->calls_left = batch;
 	if (request->burst)
 		MARK(LOOP_BEGINS);
 	while (!plan_finished(plan) && !stopping && (!error || error == -EINTR))
-		error = call_sender(UINT32_MAX, batch_size(request));
+		error = call_sender(program, UINT32_MAX, batch);
 	if (request->burst)
 		MARK(LOOP_ENDS);
 	set_timer(0, 0);
+	for (int i = 0; i < 2; i++)
+		estimate_last(&plan->stream[i]);
 	return error;
+}
+
+static void note_cpu(void)
+{
+	const struct counters *here = &counters[2 * sched_getcpu()];
+
+	arrive_here = 2 * (here[0].received + here[1].received) > arrived(0) + arrived(1);
 }
 
 static int xdp_run(const struct request *request, struct outcome *outcome)
@@ -318,7 +381,7 @@ static int xdp_run(const struct request *request, struct outcome *outcome)
 
 	if (request->part != WHOLE)
 		return complain(BAD_REQUEST, "request: the engine xdp has both ports of a trial");
-	*running = (struct running){ plan->trial, plan->groups };
+	*running = (struct running){ plan->trial, plan->groups, request->layout.bytes, one_cpu };
 	for (int i = 0; i < 2 * cpus; i++)
 		counters_reset(&counters[i]);
 	for (int i = 0; i < 2; i++) {
@@ -340,6 +403,7 @@ static int xdp_run(const struct request *request, struct outcome *outcome)
 	wait_for_arrivals(plan, request, arrived);
 	for (int i = 0; i < 2 * cpus; i++)
 		counters_add(&outcome->counters[i % 2], &counters[i]);
+	note_cpu();
 	for (int i = 0; i < 2; i++)
 		outcome->last_lost[i] = last_lost(&arrivals[i], plan->stream[i].sent);
 	count_own_drops(outcome);
@@ -353,4 +417,4 @@ static void xdp_close(void)
 	/* Programs, links and maps go with the process. */
 }
 
-const struct engine xdp_engine = { "xdp", xdp_open, xdp_plan, xdp_run, xdp_close };
+const struct engine xdp_engine = { "xdp", xdp_open, xdp_plan, xdp_run, NULL, xdp_close };

@@ -1,9 +1,14 @@
 """Fixtures of all unit tests."""
 
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ("time_left_line",)
+OTHER_USER, GROUP = 12345, 54321  # and a group of that user
+AS_OTHER_USER = ("setpriv", f"--reuid={OTHER_USER}", f"--regid={OTHER_USER}", f"--groups={GROUP}", "--")
 
 # A deadline would measure the machine, which others may be using, and not the code.
 settings.register_profile("podperf", deadline=None)
@@ -19,4 +24,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _speeds_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not read the best speeds of this machine's CPUs: real runs are judged by them."""
-    monkeypatch.setattr("podperf.quietness.machines.remember", lambda _best: None)
+    monkeypatch.setattr("podperf.quietness.watch.remember", lambda _best: None)
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder that other users can enter. pytest's own they cannot."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        yield Path(folder)

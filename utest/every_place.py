@@ -25,12 +25,3 @@ def changed(document: Any, place: Place, change: Callable[[Any, str | int], None
         holder = holder[step]
     change(holder, place[-1])
     return result
-
-
-def with_every_text(value: Any, made: Callable[[str], str]) -> Any:
-    """The document with each of its texts replaced; keys, too, of objects that name them freely."""
-    if isinstance(value, dict):
-        return {key: with_every_text(each, made) for key, each in value.items()}
-    if isinstance(value, list):
-        return [with_every_text(each, made) for each in value]
-    return made(value) if isinstance(value, str) else value

@@ -17,9 +17,10 @@ from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.figures import count
 from podperf.methods.cost import Builds, CostResult
-from podperf.methods.functions import Functions
+from podperf.methods.functions import Functions, Profile
 from podperf.metrics import Measured, Metrics
 from podperf.model import (
+    AddressedTraffic,
     Chain,
     Direction,
     DirectionResult,
@@ -30,10 +31,12 @@ from podperf.model import (
     TrafficProfile,
     Trial,
     TrialResult,
+    bucket_index,
 )
 from podperf.noise import Noise
 from podperf.records import RecordWriter, TestRecord, record_id
 from podperf.testers import base
+from podperf.thresholds import judge
 from podperf.topology import (
     MethodSettings,
     PortSettings,
@@ -44,7 +47,6 @@ from podperf.topology import (
     WorkerSettings,
 )
 from podperf.topology import TesterSettings as Tester
-from podperf.verdicts.thresholds import judge
 
 LEFT_TO_RIGHT = (Direction.LEFT_TO_RIGHT,)
 CEILING = {"64B": 4_570_000.0, "1518B": 4_400_000.0, "IMIX": 4_450_000.0}
@@ -65,27 +67,19 @@ THRESHOLDS = (
 ENVIRONMENT: Mapping[str, Any] = {
     "host": "vm",
     "platform": {
-        "vendor": None,
-        "product": None,
-        "board": None,
+        **dict.fromkeys(("vendor", "product", "board")),
         "bios": {"vendor": None, "version": None, "date": None},
         "hypervisor_flag": True,
         "virtualisation": "kvm",
     },
     "cpu": {
-        "model": "Intel(R) Xeon(R) Processor @ 2.50GHz",
-        "microcode": "0x1",
-        "sockets": 1,
-        "cores_per_socket": 2,
-        "threads_per_core": 1,
-        "online": "0-1",
-        "isolated": None,
-        "governor": None,
-        "turbo": None,
+        **{"model": "Intel(R) Xeon(R) Processor @ 2.50GHz", "microcode": "0x1", "online": "0-1"},
+        **{"sockets": 1, "cores_per_socket": 2, "threads_per_core": 1},
+        **dict.fromkeys(("isolated", "governor", "turbo")),
     },
     "memory": {"total_bytes": 25276514304, "devices": None},
     "numa_nodes": [{"node": 0, "cpus": "0-1", "memory_bytes": 25276514304}],
-    "hugepages": [{"page_bytes": 2097152, "total": 0, "free": 0}],
+    "hugepages": [{"of_mib": 2.0, "total": 0, "free": 0}],
     "kernel": {
         "release": "6.18.44",
         "version": "#1 SMP PREEMPT_DYNAMIC",
@@ -113,13 +107,7 @@ def latency(middle_ns: int) -> Latency:
     return Latency(int(middle_ns * 0.7), middle_ns * 1.1, middle_ns * 8, counts)
 
 
-def bucket_index(value: int) -> int:
-    """The histogram bucket of a latency in ns, by the rule of the code in tester/."""
-    exponent = max(0, value.bit_length() - 8)
-    return exponent * 128 + (value >> exponent)
-
-
-def trial(traffic: TrafficProfile, load: float, capacity: float, seed: float = 0.0) -> TrialResult:
+def trial(traffic: AddressedTraffic, load: float, capacity: float, seed: float = 0.0) -> TrialResult:
     """A trial of one second. The system carries `capacity` frames/s and loses the other frames."""
     sent = int(load)
     lost = max(0, sent - int(capacity * (1 + seed)))
@@ -132,7 +120,7 @@ def forwarding_record(
 ) -> tuple[TestRecord, list[tuple[TrialResult, str]]]:
     """A test that passed or failed by its thresholds, and its trials with their phases."""
     size = FrameSize.parse(frame)
-    traffic = TrafficProfile(size, LEFT_TO_RIGHT)
+    traffic = AddressedTraffic(TrafficProfile(size, LEFT_TO_RIGHT))
     chance = random.Random(seed)
     ceiling = CEILING[size.name]
     capacity = min(capacity, ceiling)
@@ -151,6 +139,7 @@ def forwarding_record(
         "pdr": Measured(low, low, high, limited),
         "latency_p50": Measured(16_000.0 if pods else 1_200.0),
         "latency_p99": Measured(96_000.0 if pods else 2_100.0),
+        "delay_variation": Measured(140_000.0 if pods else 3_200.0),
     }
     baseline: Metrics = {"mrr": Measured(ceiling, lower_bound=True)}
     chain = Chain(data_plane, pods, "kernel")
@@ -202,11 +191,19 @@ def counted_record(
     return record
 
 
+_INSTRUCTIONS_FOR_ONE = {"loads": 4, "stores": 8, "lines": 32}
+
+
 def _builds(functions: Functions, share: float, missing: str | None) -> Builds:
     least = 2382.0 + sum(functions.values()) * share
     if missing:
         return Builds((least, least + 2), functions_missing=missing)
-    return Builds((least, least + 2), {name: amount * share for name, amount in functions.items()})
+    taken = {name: amount * share for name, amount in functions.items()}
+    memory = {
+        what: {name: amount / divisor for name, amount in taken.items()}
+        for what, divisor in _INSTRUCTIONS_FOR_ONE.items()
+    }
+    return Builds((least, least + 2), Profile(taken, {**memory, "misses": {}}))
 
 
 def skipped_record(data_plane: str, reason: str) -> TestRecord:
@@ -221,7 +218,7 @@ def skipped_record(data_plane: str, reason: str) -> TestRecord:
         outcome="skipped",
         reason=reason,
         chain=Chain(data_plane, 1, "kernel"),
-        traffic=TrafficProfile(FrameSize.parse(64), LEFT_TO_RIGHT),
+        traffic=AddressedTraffic(TrafficProfile(FrameSize.parse(64), LEFT_TO_RIGHT)),
     )
 
 

@@ -7,22 +7,21 @@ from dataclasses import asdict
 from typing import Any
 
 from made_up import TOPOLOGY
+from podperf.experiments.claim import Claim, judge
+from podperf.experiments.claims import hugepages
+from podperf.experiments.contender import beside_published
+from podperf.experiments.published import published_table
 from podperf.metrics import Measured
-from podperf.model import Chain, FrameSize, PageSize, Placement
+from podperf.model import FrameSize, Placement
 from podperf.records import TestRecord
 from podperf.testbed.scenarios import Placed
-from podperf.verdicts.findings import Order, judge
-from podperf.verdicts.hugepages_claim import HugepagesClaim
-from podperf.verdicts.published_files import published_table
-from podperf.verdicts.published_quantity import beside_published
 
 LOADS = (1e6, 5e5, 2e5, 1e5, 5e4)
 
 
 def resources_records() -> list[TestRecord]:
     """Pages of three sizes, NUMA placements beside published figures, and two methods beside throughput."""
-    sizes = (PageSize.ONE_GIB, PageSize.TWO_MIB, PageSize.NONE)
-    pages = HugepagesClaim(Chain("af-xdp-busy-poll", 1), sizes)
+    pages = hugepages("af-xdp-busy-poll", "1", "ONE_GIB", "TWO_MIB", "NONE")
     table, names = published_table("appendix_c_multi_pod"), [f"OVS-DPDK S{number}" for number in range(1, 7)]
     numa = table.order_of_figures(FrameSize.parse(1518), *names)
     found = [
@@ -36,10 +35,12 @@ def resources_records() -> list[TestRecord]:
         ),
     ]
     rows = []
-    for each in numa.contenders:
-        assert each.quantity is not None
-        row = beside_published(each.quantity, str(each), each.figure, each.frame, Measured(3e5, 2.9e5, 3.1e5), 40e9)
-        rows.append({**asdict(row), "frame": each.frame.name, "measured_as": "NDR"})
+    for contender in numa.contenders:
+        assert contender.quantity is not None
+        row = beside_published(
+            contender.quantity, contender.name, contender.figure, contender.frame, Measured(3e5, 2.9e5, 3.1e5), 40e9
+        )
+        rows.append({**asdict(row), "frame": contender.frame.name, "measured_as": "NDR"})
     quantity = table.quantity
     published = {
         **{"quantity": quantity.name, "unit": quantity.unit, "frame": "1518B", "loss_ratio": None},
@@ -49,16 +50,16 @@ def resources_records() -> list[TestRecord]:
     return [*found, *_methods()]
 
 
-def _compared(identity: str, name: str, tags: Sequence[str], order: Order, rates: Sequence[float]) -> TestRecord:
+def _compared(identity: str, name: str, tags: Sequence[str], order: Claim, rates: Sequence[float]) -> TestRecord:
     """The record of a comparison in which each contender has one rate in nine rounds, and a lower one in the tenth."""
     found = [[*[Measured(rate)] * 9, Measured(rate * 0.9)] for rate in rates]
-    names = [str(each) for each in order.contenders]
+    names = [contender.name for contender in order.contenders]
     record = TestRecord(identity, name, "s", tags, 9, 10, "passed", topology=TOPOLOGY)
     record.methods = {
         "comparison": {
-            "rates": {name: [each.value for each in values] for name, values in zip(names, found, strict=True)},
+            "rates": {name: [value.value for value in values] for name, values in zip(names, found, strict=True)},
             "placements": {name: Placed(Placement((0,), (1,)), ()).as_record() for name in names},
-            "frames": {str(each): each.frame.name for each in order.contenders},
+            "frames": {contender.name: contender.frame.name for contender in order.contenders},
         }
     }
     record.findings = [judge(order, found)]
@@ -75,7 +76,7 @@ def _methods() -> list[TestRecord]:
         **{"method": "loss_curve", "source": "RFC 2544 section 26.3", "points": points, "not_delivered": []},
         **{"incomplete": None, "maximum_load": 1e6, "trial_duration": 0.5},
     }
-    percentiles = ("minimum", "p50", "p90", "p99", "p99.9", "maximum")
+    percentiles = ("minimum_ns", "mean_ns", "p50_ns", "p90_ns", "p99_ns", "p99_9_ns", "maximum_ns")
     steps = [
         {
             **{"share": share, "of": "PDR", "load": share * 1e5, "loss_ratio": 0.0},

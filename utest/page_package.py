@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,22 +34,14 @@ def write_topology(folder: Path, text: str = "") -> Path:
     return path
 
 
-def write_wheel(folder: Path) -> Path:
-    """The package as a wheel: pip installs it without a build, which would want the network."""
+def install(folder: Path) -> None:
+    """Put the package into this folder, as pip does."""
     about = tomllib.loads(block("toml"))["project"]
-    name, version = about["name"].replace("-", "_"), about["version"]
-    information = f"{name}-{version}.dist-info"
+    name, version = about["name"], about["version"]
+    (folder / f"{MODULE}.py").write_text(block("python"))
+    information = folder / f"{MODULE}-{version}.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     groups = about["entry-points"].items()
-    wheel = folder / f"{name}-{version}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr(f"{MODULE}.py", block("python"))
-        archive.writestr(
-            f"{information}/METADATA", f"Metadata-Version: 2.1\nName: {about['name']}\nVersion: {version}\n"
-        )
-        archive.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(
-            f"{information}/entry_points.txt",
-            "".join(f"[{group}]\n" + "".join(f"{key} = {at}\n" for key, at in each.items()) for group, each in groups),
-        )
-        archive.writestr(f"{information}/RECORD", "")
-    return wheel
+    parts = (f"[{group}]\n" + "".join(f"{key} = {at}\n" for key, at in each.items()) for group, each in groups)
+    (information / "entry_points.txt").write_text("".join(parts))

@@ -39,11 +39,12 @@ _QUESTIONS = ("get_", "publish_now", "ping")
 Json = dict[str, Any]
 
 
-def unzipped(message: bytes) -> Any:
-    """The content of a message, compressed or not."""
+def content_of(message: bytes) -> list[Json]:
+    """The calls or answers in a message, compressed or not. TRex sends a single one, also of a list, without a list."""
     if len(message) > 8 and struct.unpack(">I", message[:4])[0] == _ZIPPED:
         message = zlib.decompress(message[8:])
-    return json.loads(message)
+    content = json.loads(message)
+    return content if isinstance(content, list) else [content]
 
 
 def essence(call: Json) -> Json:
@@ -55,7 +56,7 @@ def essence(call: Json) -> Json:
 def without_numbers(calls: list[Json]) -> list[Json]:
     """The same calls for each trial of a kind: without the numbers of streams and latency groups."""
     copies: list[Json] = json.loads(json.dumps(calls))
-    for parameters in (each["params"] for each in copies):
+    for parameters in (copy["params"] for copy in copies):
         parameters.pop("stream_id", None)
         parameters.get("stream", {}).get("flow_stats", {}).pop("stream_id", None)
         if "pgids" in parameters:
@@ -76,7 +77,7 @@ def about_groups(answer: Json, recorded: Json, asked: Json) -> Json:
 
 def is_question(calls: list[Json]) -> bool:
     """True if none of these calls changes anything."""
-    return all(each["method"].startswith(_QUESTIONS) for each in calls)
+    return all(call["method"].startswith(_QUESTIONS) for call in calls)
 
 
 class Recorder:
@@ -88,14 +89,14 @@ class Recorder:
 
     def exchanged(self, calls: list[Json], answers: list[Json]) -> None:
         """One message and its answer, both as lists."""
-        asked = [essence(each) for each in calls]
-        said = [{key: value for key, value in each.items() if key != "id"} for each in answers]
+        asked = [essence(call) for call in calls]
+        said = [{key: value for key, value in answer.items() if key != "id"} for answer in answers]
         if not is_question(calls):
             self.chapters.append({"deed": asked, "answer": said, "questions": []})
             self._began = time.monotonic()
             return
         now = round(time.monotonic() - self._began, 4)
-        known = [each for each in self.chapters[-1]["questions"] if each["asked"] == asked]
+        known = [question for question in self.chapters[-1]["questions"] if question["asked"] == asked]
         if known and known[-1]["answer"] == said:
             known[-1]["until"] = now
         else:
@@ -133,8 +134,7 @@ def record(path: Path) -> None:
                 asking.send(request)
                 answer = asking.recv()
                 answering.send(answer)
-                asked, said = unzipped(request), unzipped(answer)
-                recorder.exchanged(*([asked], [said]) if isinstance(asked, dict) else (asked, said))
+                recorder.exchanged(content_of(request), content_of(answer))
     finally:
         recorder.save(path)
 
@@ -166,10 +166,9 @@ class RecordedTrex:
             if not self._answering.poll(20):
                 self._publish("sign-of-life", 0)  # a client waits for the first one, and gives up after 3 s without any
                 continue
-            asked = unzipped(self._answering.recv())
-            calls = [asked] if isinstance(asked, dict) else asked
+            calls = content_of(self._answering.recv())
             said = [answer | {"id": call["id"]} for call, answer in zip(calls, self._answers(calls), strict=True)]
-            self._answering.send(json.dumps(said[0] if isinstance(asked, dict) else said).encode())
+            self._answering.send(json.dumps(said if len(said) > 1 else said[0]).encode())
             for call in calls:
                 if call["method"] == "publish_now":  # tells a client that it has received everything so far
                     self._publish("trex-barrier", call["params"]["key"])
@@ -193,7 +192,11 @@ class RecordedTrex:
             self._chapters[self._at : self._at + 2] + self._chapters[: self._at][::-1] + self._chapters[self._at + 2 :]
         )
         for chapter in near:
-            known = [each for each in chapter["questions"] if without_numbers(each["asked"]) == without_numbers(asked)]
+            known = [
+                question
+                for question in chapter["questions"]
+                if without_numbers(question["asked"]) == without_numbers(asked)
+            ]
             if known:
                 recorded = known[0]["asked"]
                 return [
@@ -219,8 +222,8 @@ class RecordedTrex:
 
 def _at(answers: list[Json], now: float) -> Any:
     """The server's answer at this time, from its successive answers to one question."""
-    before = [each for each in answers if each["from"] <= now] or answers[:1]
-    after = [each for each in answers if each["from"] > now]
+    before = [answer for answer in answers if answer["from"] <= now] or answers[:1]
+    after = [answer for answer in answers if answer["from"] > now]
     if not after or now <= before[-1]["until"]:
         return before[-1]["answer"]
     return _between(before[-1]["answer"], after[0]["answer"], before[-1]["until"], after[0]["from"], now)

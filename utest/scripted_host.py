@@ -6,22 +6,33 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Commands, Completed, Process
+from podperf.hosts.base import CommandFailed, Commands, Completed, Process
 
 
 class ScriptedHost(Commands):
     """A host with these files and these answers, by the beginning of the command.
 
-    Other commands are not installed, or have an empty answer if `patient`. A patient host can list and remove its
-    files. Commands that contain `refuse` fail there.
+    Commands of `refused` fail with these words, also by the beginning of the command. Other commands are not installed,
+    or have an empty answer if `patient`. A patient host can list and remove its files. Commands that contain `refuse`
+    fail there.
     """
 
     name = "scripted host"
 
     def __init__(
-        self, files: Mapping[str, str] | None = None, answers: Mapping[str, str] | None = None, *, patient: bool = False
+        self,
+        files: Mapping[str, str] | None = None,
+        answers: Mapping[str, str] | None = None,
+        *,
+        refused: Mapping[str, str] | None = None,
+        patient: bool = False,
     ) -> None:
-        self.files, self._answers, self._patient = dict(files or {}), answers or {}, patient
+        self.files, self._answers, self._refused, self._patient = (
+            dict(files or {}),
+            answers or {},
+            refused or {},
+            patient,
+        )
         self.commands: list[str] = []
 
     def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
@@ -30,6 +41,11 @@ class ScriptedHost(Commands):
         for start, answer in self._answers.items():
             if said.startswith(start):
                 return Completed(command, 0, answer, "")
+        for start, why in self._refused.items():
+            if said.startswith(start):
+                if check:
+                    raise CommandFailed(self.name, command, 1, why)
+                return Completed(command, 1, "", why)
         if not self._patient:
             raise PodperfError(f"on {self.name}, `{command[0]}` is not installed")
         if "refuse" in command:
@@ -47,11 +63,11 @@ class ScriptedHost(Commands):
     def put(self, content: bytes, path: str) -> None:
         self.files[path] = content.decode()
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, assumed: bytes | None = None) -> bytes:
         if path not in self.files:
             raise FileNotFoundError(path)
         return self.files[path].encode()
 
 
 def _at_or_below(path: str, folders: Sequence[str]) -> bool:
-    return any(PurePosixPath(path).is_relative_to(each) for each in folders)
+    return any(PurePosixPath(path).is_relative_to(folder) for folder in folders)

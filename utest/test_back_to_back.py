@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf.errors import Unavailable
 from podperf.methods.back_to_back import BackToBack, BackToBackResult, Burst
 from podperf.methods.trials import ValidTrials
 from podperf.metrics import Measured
-from podperf.model import Direction, DirectionResult, FrameSize, TrafficProfile, Trial, TrialResult
+from podperf.model import Trial, TrialResult
 from podperf.testers import base
 from podperf.testers.validity import Account, judged
 from simulated_dut import SimulatedDut
+from traffic import TRAFFIC, counted
 
 
 @given(buffer=st.integers(1, 100_000), share=st.floats(0.01, 0.9))
@@ -23,7 +23,7 @@ def test_the_corrected_time_is_that_of_the_buffer_alone(buffer: int, share: floa
     maximum = 1e6
     result = BackToBack(2, 5.0, share * maximum).run(SimulatedDut(share * maximum, maximum, buffer=buffer))
     true = buffer / (1 - share)  # while the burst arrives, a share of it leaves
-    assert all(true * 0.97 - 2 <= each <= true + 2 / (1 - share) + 1 for each in result.lengths)
+    assert all(true * 0.97 - 2 <= length <= true + 2 / (1 - share) + 1 for length in result.lengths)
     assert result.buffer_time == pytest.approx(buffer / maximum, rel=0.05, abs=4e-6)
     assert result.buffer_time is not None and result.implied_buffer_time is not None
     assert result.buffer_time < result.implied_buffer_time
@@ -70,30 +70,19 @@ class Counting:
 
     def measure(self, trial: Trial) -> TrialResult:
         self.asked.append(trial)
-        counted = DirectionResult(Direction.LEFT_TO_RIGHT, trial.frames, trial.frames, 5, 0, 0, 0, 1e-3)
-        return TrialResult(trial, 0.0, (counted,))
+        return TrialResult(trial, 0.0, (counted(trial.frames, 5, duration=1e-3),))
 
 
 @pytest.mark.parametrize(("held", "load"), [(False, base.UNPACED), (True, 1e6)])
 def test_a_burst_is_unpaced_unless_the_load_is_held(held: bool, load: float) -> None:
-    tester, traffic = Counting(), TrafficProfile(FrameSize.parse(64))
+    tester = Counting()
     limits = base.TesterLimits(1e6, 0.0, "the line rate of the link", held=held)
-    ValidTrials(tester, traffic, limits).burst(500)  # type: ignore[arg-type]
-    ValidTrials(tester, traffic, limits).burst(500_000)  # type: ignore[arg-type]
-    assert tester.asked == [Trial(traffic, load, 0.01, frames=500), Trial(traffic, load, 2.0, frames=500_000)]
+    ValidTrials(tester, TRAFFIC, limits).burst(500)  # type: ignore[arg-type]
+    ValidTrials(tester, TRAFFIC, limits).burst(500_000)  # type: ignore[arg-type]
+    assert tester.asked == [Trial(TRAFFIC, load, 0.01, frames=500), Trial(TRAFFIC, load, 2.0, frames=500_000)]
 
 
 def test_a_burst_that_was_cut_short_is_invalid() -> None:
-    trial = Trial(TrafficProfile(FrameSize.parse(64)), base.UNPACED, 0.01, frames=100)
-    result = TrialResult(trial, 0.0, (DirectionResult(Direction.LEFT_TO_RIGHT, 100, 99, 99, 0, 0, 0, 0.01),))
+    trial = Trial(TRAFFIC, base.UNPACED, 0.01, frames=100)
+    result = TrialResult(trial, 0.0, (counted(99, intended=100, duration=0.01),))
     assert judged(result, Account()).invalid == "the tester sent only 99 of 100 frames"
-
-
-def test_a_tester_without_bursts_is_a_reason_to_skip() -> None:
-    ends = base.PortFacts("02:00:00:00:00:01"), base.PortFacts("02:00:00:00:00:02")
-    facts = base.TesterFacts("TRex", "3.08", "trex", *ends, copies=True)
-    with pytest.raises(Unavailable, match="sends a given number of frames back to back, and TRex is none"):
-        facts.demand(base.Ability.BURSTS)
-    base.TesterFacts("x", "1", "xdp", *ends, copies=False, abilities=frozenset(base.Ability)).demand(
-        base.Ability.BURSTS
-    )

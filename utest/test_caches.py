@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import AS_OTHER_USER
 from podperf.caches import forget, half_made
 from podperf.hosts.local import LocalHost
 
@@ -46,6 +49,19 @@ def test_a_folder_stays_while_its_process_makes_it_and_not_after_its_death(tmp_p
         making.wait()
         assert forget(LocalHost(), tmp_path, everything) == [half]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_lock_of_another_user_keeps_no_whole_folder(reachable: Path) -> None:
+    """Any user can open the folders of unpacked packages, and so lock them (flock(2))."""
+    (whole := reachable / "1234").mkdir()
+    holding = f"exec 9<{shlex.quote(str(whole))} && flock 9 && echo locked && read -r _"
+    as_other = AS_OTHER_USER if os.geteuid() == 0 else ()
+    with subprocess.Popen(
+        [*as_other, "bash", "-c", holding], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as attacker:
+        assert attacker.stdout is not None and attacker.stdout.readline() == "locked\n"
+        assert forget(LocalHost(), reachable, everything=True) == [str(whole)]
+        attacker.communicate("\n")
 
 
 def test_a_folder_that_became_whole_stays(tmp_path: Path) -> None:

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from finding_rows import claims
 from made_up import TOPOLOGY, write
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import Cabling
+from podperf.experiments.chain_length import ChainLengths, by_length
+from podperf.experiments.claim import Claim, Finding, judge
+from podperf.experiments.claims import chains, lengths
+from podperf.experiments.contender import Contender, WantedPlacement
 from podperf.metrics import Measured
 from podperf.model import Chain, FrameSize
-from podperf.records import TestRecord, read_record
+from podperf.records import Record, TestRecord, read_record
 from podperf.report.chain_length_plot import chain_length_plot, lines_of
 from podperf.report.command import write_reports
 from podperf.testbed.scenarios import SCENARIOS
-from podperf.verdicts.chain_length import ChainLengths, by_length
-from podperf.verdicts.claims import CLAIMS, Claim
-from podperf.verdicts.findings import Contender, Finding, judge
-from podperf.verdicts.published import PublishedOrder
 
 ROUNDS = 10
 LENGTHS = (1, 2, 4, 6)
 CHAINS = [Chain("macvlan", each) for each in LENGTHS]
-CLAIM = CLAIMS["macvlan-by-length"]
+CLAIM = lengths("macvlan", "1", "2", "4", "6", frame="64")
+CLAIMS = [claim for name, claim in claims().items() if re.search(r", [12] to 6 pods$", name)]
 
 
 def falling(share: float, first: float = 1e6) -> list[list[Measured]]:
@@ -91,44 +90,42 @@ def test_a_finding_says_what_a_further_pod_takes() -> None:
     assert found.chain_lengths is not None and found.chain_lengths.pods == LENGTHS
     assert judge(CLAIM, falling(0.0)).verdict == "inconclusive"
     assert judge(CLAIM, falling(-0.2)).verdict == "refuted"
-    assert judge(CLAIMS["macvlan-over-bridge"], falling(0.2)[:2]).chain_lengths is None
+    assert judge(chains("macvlan", "linux-bridge", "1", "64"), falling(0.2)[:2]).chain_lengths is None
 
 
 def test_frames_and_placements_must_be_the_same() -> None:
     frames = [FrameSize.parse(64), FrameSize.parse(1518)]
-    small, large = (Contender(chain, frame) for chain, frame in zip(CHAINS, frames, strict=False))
-    placed = replace(large, frame=small.frame, scenario=SCENARIOS["S2"])
+    small, large = (Contender(str(chain), chain, frame=frame) for chain, frame in zip(CHAINS, frames, strict=False))
+    placed = replace(large, frame=small.frame, placement=WantedPlacement(SCENARIOS["S2"]))
     for other in (large, placed):
-        order = PublishedOrder("made-up", "x", (small, other), ((0, 1),), None)
+        order = Claim("made-up", "x", (small, other))
         assert judge(order, falling(0.2)[:2]).chain_lengths is None
 
 
-def test_every_data_plane_of_a_local_testbed_has_a_claim() -> None:
-    claimed = {claim.chains[0].data_plane: claim for name, claim in CLAIMS.items() if name.endswith("-by-length")}
-    needs_more = {"bpf-object", "sriov", "sriov-ovs-dpdk", "sriov-vpp", "xdp-offload"}  # a file, or a network card
-    assert set(claimed) == {name for name, kind in DATA_PLANES.items() if kind.cabling is Cabling.WORKER} - needs_more
-    for name, claim in claimed.items():
-        assert [each.pods for each in claim.chains] == [
-            each for each in LENGTHS if each >= DATA_PLANES[name].least_pods
-        ]
+def test_a_claim_has_all_lengths_that_its_data_plane_can_have() -> None:
+    assert len(CLAIMS) > 20
+    for claim in CLAIMS:
+        chains_of_it = [contender.chain for contender in claim.contenders]
+        least = DATA_PLANES[chains_of_it[0].data_plane].least_pods
+        assert [each.pods for each in chains_of_it] == [length for length in LENGTHS if length >= least]
 
 
 # --- the record and the report ----------------------------------------------------------------------------------------
 
 
-def written(folder: Path, *findings: Finding) -> dict[str, Any]:
+def written(folder: Path, *findings: Finding) -> Record:
     """The record of a test of section 4.2.4 with these findings."""
     record = TestRecord("x", "1 to 6 pods", "s", ["sec-4.2.4"], 1, 2, "passed", topology=TOPOLOGY, findings=findings)
-    return dict(read_record(write(folder, record)))
+    return read_record(write(folder, record))
 
 
 def test_the_record_has_the_rates_by_length(tmp_path: Path) -> None:
     rates = falling(0.2)
     rates[0] = [replace(each, lower_bound=True) for each in rates[0]]
     finding = judge(CLAIM, rates)
-    (found,) = written(tmp_path, finding)["findings"]
+    (found,) = written(tmp_path, finding).document["findings"]
     assert found["chain_lengths"]["pods"] == [1, 2, 4, 6]
-    assert found["chain_lengths"]["rates"] == pytest.approx([each[0].value for each in rates])
+    assert found["chain_lengths"]["rates"] == pytest.approx([rate[0].value for rate in rates])
     assert found["chain_lengths"]["low"] == pytest.approx(0.2)
     assert found["chain_lengths"]["high"] is None
     (line,) = lines_of([written(tmp_path, finding)])
@@ -136,8 +133,11 @@ def test_the_record_has_the_rates_by_length(tmp_path: Path) -> None:
 
 
 def test_the_plot_has_a_line_for_each_data_plane(tmp_path: Path) -> None:
-    several = [judge(CLAIMS[f"{name}-by-length"], falling(0.1, rate)) for name, rate in (("ptp", 5e5), ("ipip", 4e5))]
-    shorter = Claim("shorter", ("4.2.4",), "", (Chain("ptp", 1), Chain("ptp", 2)))
+    several = [
+        judge(lengths(name, "1", "2", "4", "6", frame="64"), falling(0.1, rate))
+        for name, rate in (("ptp", 5e5), ("ipip", 4e5))
+    ]
+    shorter = lengths("ptp", "1", "2", frame="64")
     several.append(judge(shorter, falling(0.3)[:2]))
     drawn = chain_length_plot([written(tmp_path, *several)])
     assert re.findall(r"<title>(\S+), (\d) pods?: ", drawn) == [
@@ -148,7 +148,7 @@ def test_the_plot_has_a_line_for_each_data_plane(tmp_path: Path) -> None:
 
 
 def test_names_beside_the_lines_do_not_touch(tmp_path: Path) -> None:
-    alike = [judge(each, falling(0.2)[-len(each.chains) :]) for each in CLAIMS.values() if "-by-length" in each.name]
+    alike = [judge(each, falling(0.2)[-len(each.contenders) :]) for each in CLAIMS]
     drawn = chain_length_plot([written(tmp_path, *alike)])
     heights = sorted(float(each) for each in re.findall(r"<text x='544\.0' y='([\d.]+)'", drawn))
     assert len(heights) == len(alike)
@@ -157,22 +157,9 @@ def test_names_beside_the_lines_do_not_touch(tmp_path: Path) -> None:
     assert heights[0] > 20 and heights[-1] < total - 40
 
 
-def test_without_chains_of_several_lengths_there_is_no_plot(tmp_path: Path) -> None:
-    assert chain_length_plot([written(tmp_path, Finding("x", "confirmed", "so"))]) == ""
-    assert chain_length_plot([]) == ""
-
-
-def test_a_record_of_an_older_version_has_no_lengths(tmp_path: Path) -> None:
-    path = write(tmp_path, TestRecord("x", "x", "s", findings=[Finding("x", "confirmed", "so")]))
-    data = json.loads(path.read_text())
-    del data["findings"][0]["chain_lengths"]
-    path.write_text(json.dumps(data))
-    assert chain_length_plot([read_record(path)]) == ""
-
-
-def test_rates_that_do_not_fit_the_lengths_are_not_drawn(tmp_path: Path) -> None:
-    odd = ChainLengths("ptp", (1, 2, 4), (1e5, 5e4), 0.1, 0.2, 0.3)
-    assert chain_length_plot([written(tmp_path, Finding("x", "confirmed", "so", None, odd))]) == ""
+@pytest.mark.parametrize("found", [None, ChainLengths("ptp", (1, 2, 4), (1e5, 5e4), 0.1, 0.2, 0.3)])
+def test_without_a_rate_for_each_length_there_is_no_plot(found: ChainLengths | None, tmp_path: Path) -> None:
+    assert chain_length_plot([written(tmp_path, Finding("x", "confirmed", "so", None, found))]) == ""
 
 
 def test_a_data_plane_of_another_package_is_drawn(tmp_path: Path) -> None:

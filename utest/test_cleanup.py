@@ -26,7 +26,9 @@ class Machine(ScriptedHost):
 
     def done(self) -> list[str]:
         """The commands that changed the machine, without those for the journal's own files."""
-        return [each for each in self.commands if each.split()[0] in {"timeout", "kill"} or "netns del" in each]
+        return [
+            command for command in self.commands if command.split()[0] in {"timeout", "kill"} or "netns del" in command
+        ]
 
 
 @takes_back
@@ -51,9 +53,7 @@ def test_what_was_changed_last_is_put_back_first_between_processes_and_namespace
         "timeout 60 driver-back",
         "timeout 60 pages-back",
         "timeout port-back",
-        "kill -KILL 17 18",
         "ip netns del podperf-tester",
-        "kill -KILL 17 18",
         "ip netns del podperf-worker",
     ]
     assert changes(machine) == []
@@ -67,7 +67,7 @@ def test_what_cannot_be_put_back_is_said_once_unless_it_is_kept_for_the_next_tim
     with pytest.raises(PodperfError, match=r"not everything is as it was before: the driver of 0000:81:00.0 \(no\)$"):
         cleanup.put_back(machine, keep=keep)
     assert (f"rm -rf {JOURNAL} /run/podperf" in machine.commands) is not keep
-    assert [each.changed for each in changes(machine)] == (["the driver of 0000:81:00.0"] if keep else [])
+    assert [change.changed for change in changes(machine)] == (["the driver of 0000:81:00.0"] if keep else [])
 
 
 @pytest.mark.parametrize("stuck", ["device", "port"])
@@ -85,7 +85,7 @@ def test_what_cannot_be_put_back_does_not_keep_the_rest_from_being(stuck: str, m
     with pytest.raises(PodperfError, match="no such device; on scripted host, not everything"):
         cleanup.put_back(machine, keep=True)
     assert "timeout 60 pages-back" in machine.commands
-    removed = [each for each in machine.commands if "netns del" in each]
+    removed = [command for command in machine.commands if "netns del" in command]
     assert len(removed) == (0 if stuck == "port" else 2)
 
 
@@ -98,7 +98,7 @@ def test_a_bad_entry_is_one_line_and_keeps_nothing_from_being_put_back(entry: st
         cleanup.put_back(machine)
     assert str(error.value).count(f"{JOURNAL}/2 is no entry of podperf's journal: look at it, and delete it") == 1
     assert "timeout 60 pages-back" in machine.commands
-    assert len([each for each in machine.commands if "netns del" in each]) == 2
+    assert len([command for command in machine.commands if "netns del" in command]) == 2
     assert not machine.files, "so that the next clean has nothing to say"
 
 
@@ -108,7 +108,7 @@ def test_an_entry_of_another_version_keeps_the_namespace_that_may_have_a_port() 
     machine.files[f"{JOURNAL}/1"] = json.dumps({"changed": "v0", "way": "new", "in_namespace": True})
     with pytest.raises(PodperfError, match="is no entry of podperf's journal"):
         cleanup.put_back(machine)
-    assert not any("netns del" in each for each in machine.commands)
+    assert not any("netns del" in command for command in machine.commands)
 
 
 def test_a_second_clean_finishes_what_the_first_could_not() -> None:
@@ -116,5 +116,5 @@ def test_a_second_clean_finishes_what_the_first_could_not() -> None:
     machine.journal.note_call("v0", port_back, {"lost": True}, in_namespace=True)
     with pytest.raises(PodperfError, match="there is no interface v0"):
         cleanup.put_back(machine)
-    assert not any("netns del" in each for each in machine.commands)
+    assert not any("netns del" in command for command in machine.commands)
     assert cleanup.put_back(machine)[:2] == ["podperf-tester", "podperf-worker"]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import json
+import pickle
 import re
 import socket
-import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from ipaddress import IPv4Network, ip_address, ip_network
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,12 @@ import pytest
 import yaml
 from cryptography import x509
 
+from locked import locked_by_another
 from podperf.caches import half_made
-from podperf.cluster import commands as of_programs
-from podperf.cluster import layout, lifecycle
-from podperf.cluster import relay as of_relay
-from podperf.cluster.certificates import Authority
+from podperf.cluster import core, iptables, layout, lifecycle
+from podperf.cluster import inside as of_relay
+from podperf.cluster.core import Authority
 from podperf.cluster.hierarchies import (
-    Hierarchy,
     end,
     group_of_programs,
     hierarchies,
@@ -37,56 +36,61 @@ from podperf.cluster.hierarchies import (
     switch,
     switched_off,
 )
-from podperf.cluster.layout import ClusterLayout, ClusterNode
-from podperf.cluster.parts import KUBE_ROUTER, KUBERNETES, MULTUS, ClusterPrograms, GoModule, PolicyPrograms, go_version
-from podperf.cluster.relay import listen, relay
-from podperf.errors import PodperfError, Unavailable
+from podperf.cluster.inside import listen, relay
+from podperf.cluster.layout import ClusterLayout, ClusterNetwork, ClusterPrograms
+from podperf.cluster.parts import ALL_NETWORKS, DEFAULT, NETWORKS, PARTS, bird, chosen, flannel, network_named
+from podperf.cluster.programs import KUBERNETES, GoModule, go_version
+from podperf.errors import BadArguments, PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes.run_namespace import until
 
 
-@pytest.fixture
-def wanted(tmp_path: Path) -> ClusterLayout:
-    """A cluster of two nodes."""
+@pytest.fixture(params=ALL_NETWORKS, ids=[each.title for each in ALL_NETWORKS])
+def wanted(tmp_path: Path, request: pytest.FixtureRequest) -> ClusterLayout:
+    """A cluster of two nodes with all parts, once with each network."""
     debian = tmp_path / "debian"
     for program in ("usr/bin/etcd", "usr/bin/containerd", "usr/bin/ctr", "usr/sbin/runc"):
         (debian / program).parent.mkdir(parents=True, exist_ok=True)
         (debian / program).touch()
     extensions = tmp_path / "policies" / "usr/lib/x86_64-linux-gnu/xtables"
     extensions.mkdir(parents=True)
-    policies = PolicyPrograms(tmp_path / "policies", tmp_path / "kube-router")
-    programs = ClusterPrograms(debian, tmp_path / "kubernetes", policies, tmp_path / "multus")
+    for module in {module for part in (*PARTS, *NETWORKS) for module in part.modules}:
+        for program in module.programs:
+            (tmp_path / program.rpartition("/")[2]).touch()
+    network, *parts = (
+        replace(part, debian=tmp_path / "policies", programs=(tmp_path,) * len(part.modules))
+        for part in (request.param, *(kind() for kind in PARTS))
+    )
+    programs = ClusterPrograms(debian, tmp_path / "kubernetes", network, tuple(parts))
     return ClusterLayout(programs, 4321, layout.nodes(2), (tmp_path / "image.tar",), tmp_path / "run", ("/a", "/b"))
 
 
 def test_a_layout_reaches_the_first_process_unchanged(wanted: ClusterLayout) -> None:
-    assert layout.from_json(wanted.as_json()) == wanted
-    without = replace(wanted, parts=replace(wanted.parts, policies=None, multus=None))
-    assert layout.from_json(without.as_json()) == without
+    assert pickle.loads(pickle.dumps(wanted)) == wanted
 
 
 def test_a_program_that_no_package_has_is_named(wanted: ClusterLayout) -> None:
     with pytest.raises(PodperfError, match="has no kubectl; remove that folder"):
-        wanted.parts.of_debian("kubectl")
+        wanted.programs.of_debian("kubectl")
 
 
 def test_all_files_are_in_the_folder_of_the_cluster(wanted: ClusterLayout) -> None:
-    found = layout.files(wanted)
+    found = core.files(wanted)
     assert all(path.is_relative_to(wanted.folder) for path in found)
     assert wanted.kubeconfig in found
 
 
 def test_commands_name_only_files_that_are_made(wanted: ClusterLayout) -> None:
-    made = {str(path) for path in layout.files(wanted)}
+    made = {str(path) for path in core.files(wanted)}
     node = wanted.nodes[0]
     commands = [
-        of_programs.api_server(wanted),
-        of_programs.controller_manager(wanted),
-        of_programs.scheduler(wanted),
-        of_programs.containerd(wanted, node),
-        of_programs.kubelet(wanted, node),
-        of_programs.kube_proxy(wanted, node),
-        of_programs.kube_router(wanted, node),
+        core.api_server(wanted),
+        core.controller_manager(wanted),
+        core.scheduler(wanted),
+        core.containerd(wanted, node),
+        core.kubelet(wanted, node),
+        *(part.command(wanted, node) for part in wanted.programs.parts),
+        wanted.programs.network.ready(wanted, node),
     ]
     files = re.compile(r"\S*\.(?:crt|key|kubeconfig|yaml|toml)$")
     named = {found for words in commands for word in words for found in files.findall(word.rpartition("=")[2])}
@@ -94,8 +98,17 @@ def test_commands_name_only_files_that_are_made(wanted: ClusterLayout) -> None:
     assert named <= made
 
 
+def test_each_kube_router_has_the_families_of_the_services(wanted: ClusterLayout) -> None:
+    """It ends with `too many CIDRs` if it has two networks of Services and one family."""
+    (policies,) = [part for part in wanted.programs.parts if part.name == "network-policies"]
+    for part in {policies, wanted.programs.network}:
+        words = part.command(wanted, wanted.nodes[0])
+        ranges = [word for word in words if word.startswith("--service-cluster-ip-range=")]
+        assert not ranges or "--enable-ipv6=true" in words
+
+
 def test_settings_of_a_node_name_only_files_that_are_made(wanted: ClusterLayout) -> None:
-    found = layout.files(wanted)
+    found = core.files(wanted)
     folder = wanted.of_node(wanted.nodes[1])
     settings = yaml.safe_load(found[folder / "kubelet.yaml"])
     assert {settings["tlsCertFile"], settings["tlsPrivateKeyFile"], settings["resolvConf"]} <= set(map(str, found))
@@ -103,44 +116,109 @@ def test_settings_of_a_node_name_only_files_that_are_made(wanted: ClusterLayout)
     assert settings["authentication"]["anonymous"] == {"enabled": False}
     proxy = yaml.safe_load(found[folder / "kube-proxy.yaml"])
     assert proxy["clientConnection"]["kubeconfig"] in set(map(str, found))
-    multus = json.loads(found[folder / "net.d" / "00-multus.conf"])
+    multus = json.loads(found[folder / layout.CNI / "00-multus.conf"])
     assert {multus["kubeconfig"], multus["clusterNetwork"]} <= set(map(str, found))
-    assert min(each.name for each in found if each.parent == folder / "net.d") == "00-multus.conf", (
+    assert min(each.name for each in found if each.parent == folder / layout.CNI) == "00-multus.conf", (
         "the first one counts"
     )
 
 
-def test_without_multus_the_nodes_call_the_plug_ins_of_debian(wanted: ClusterLayout) -> None:
-    without = replace(wanted, parts=replace(wanted.parts, multus=None))
-    assert str(without.plugins) == wanted.parts.plugins and wanted.plugins.is_relative_to(wanted.folder)
-    assert not [each for each in layout.files(without) if "multus" in each.name]
+def test_a_cluster_without_an_option_has_nothing_of_its_parts(wanted: ClusterLayout) -> None:
+    parts = tuple(part for part in wanted.programs.others if part.option is None)
+    found = core.files(replace(wanted, programs=replace(wanted.programs, others=parts)))
+    assert not [each for each in found if "multus" in each.name or "policies" in each.name]
+    assert [each for each in found if each.name == "kube-proxy.kubeconfig"]
 
 
 def test_nodes_have_networks_of_their_own() -> None:
-    pods = [ip_network(each.pods) for each in layout.nodes(2)]
-    assert not pods[0].overlaps(pods[1])
-    whole = ip_network(layout.PODS)
-    assert isinstance(whole, IPv4Network)
-    assert all(isinstance(each, IPv4Network) and each.subnet_of(whole) for each in pods)
-    assert len({each.address for each in layout.nodes(2)} | {layout.CONTROL_ADDRESS}) == 3
+    for number, whole in enumerate(map(ip_network, layout.PODS.split(","))):
+        one, other = (ip_network(each.pods[number]) for each in layout.nodes(2))
+        assert not one.overlaps(other)
+        assert all(each.version == whole.version and each.network_address in whole for each in (one, other))
+    assert len({each.addresses for each in layout.nodes(2)} | {(layout.CONTROL_ADDRESS, layout.CONTROL_ADDRESS_6)}) == 3
 
 
-def test_each_node_has_a_route_to_the_pods_of_the_other_one() -> None:
-    commands = set(layout.network_commands(layout.nodes(2)))
-    first, second = layout.nodes(2)
-    assert ("ip", "-n", "node1", "route", "add", second.pods, "via", second.address) in commands
-    assert ("ip", "-n", "node2", "route", "add", first.pods, "via", first.address) in commands
-    assert not any("-n" in each and "node2" in each and second.pods in each for each in commands)
-
-
-def test_the_network_of_pods_is_the_nodes_part(wanted: ClusterLayout) -> None:
-    found = layout.files(wanted)
+def test_the_plug_in_gives_addresses_of_the_networks_that_the_node_announces(wanted: ClusterLayout) -> None:
     for node in wanted.nodes:
-        (plugin,) = json.loads(found[wanted.of_node(node) / "net.d" / "10-podperf.conflist"])["plugins"]
-        assert plugin["ipam"]["subnet"] == node.pods
+        (plugin,) = json.loads(core.files(wanted)[wanted.of_node(node) / layout.CNI / "10-podperf.conflist"])["plugins"]
+        ranges = [each["subnet"] for (each,) in plugin.get("ipam", {}).get("ranges", ())]
+        assert ranges == list(node.pods[: len(ranges)])
+        assert core.of_registered(wanted, node)["spec"] == {"podCIDR": node.pods[0], "podCIDRs": node.pods}
+    (plugin,) = [each.plugin(wanted, wanted.nodes[0]) for each in ALL_NETWORKS if each == DEFAULT]
+    assert len(plugin["ipam"]["ranges"]) == 2, "the plain network has both families"
 
 
-def test_a_node_is_known_by_name_and_group() -> None:
+def test_a_network_is_chosen_by_its_name_and_mode() -> None:
+    assert network_named("plain") == DEFAULT
+    for kind in NETWORKS:
+        assert network_named(kind.name).mode == kind.modes[0], "the first mode is the default"
+        for mode in filter(None, kind.modes):
+            assert network_named(f"{kind.name}:{mode}") == kind(mode=mode)
+    titles = [each.title for each in ALL_NETWORKS]
+    assert len(titles) == len(set(titles))
+
+
+@pytest.mark.parametrize("wanted", ["calico", "plain:fast", "", "plain:", "kube-router:vxlan"])
+def test_an_unknown_network_is_refused_with_the_known_ones(wanted: str) -> None:
+    with pytest.raises(BadArguments, match=f"there is no network '{wanted}'; choose one of plain, .*kube-router"):
+        network_named(wanted)
+
+
+@pytest.mark.parametrize(
+    ("title", "refused"), [("flannel:vxlan", True), ("flannel:host-gw", False), ("bird:vxlan", True), ("bird", False)]
+)
+def test_a_network_says_which_link_type_the_kernel_lacks(
+    title: str, refused: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+    for module in (flannel, bird):
+        monkeypatch.setattr(module, "missing_link_type", lambda _, kind, *__: asked.append(kind) or f"no {kind} here")
+    monkeypatch.setattr(iptables, "_BRIDGED", tmp_path)
+    network = network_named(title)
+    if refused:
+        with pytest.raises(Unavailable, match=f"no vxlan here; modprobe vxlan, or choose {network.name}:"):
+            network.demand(LocalHost())
+    else:
+        network.demand(LocalHost())
+    assert asked == ["vxlan"] * refused
+
+
+def test_frames_of_a_bridge_that_pass_no_iptables_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(iptables, "_BRIDGED", tmp_path / "none")
+    for title in ("flannel", "kube-router"):
+        with pytest.raises(Unavailable, match="modprobe br_netfilter"):
+            network_named(title).demand(LocalHost())
+
+
+def test_nodes_exchange_their_own_blocks_by_bgp_and_in_the_tunnel_if_there_is_one() -> None:
+    for title, neighbour in (("bird", "10.199.0.12"), ("bird:vxlan", "10.245.0.12")):
+        network = network_named(title)
+        wanted = ClusterLayout(ClusterPrograms(Path("/d"), Path("/k"), network), 4321, layout.nodes(2))
+        one, other = wanted.nodes
+        settings = network.files(wanted, one)["bird.conf"].decode()
+        assert f"neighbor {neighbour} as 64512" in settings
+        assert all(f"route {pods} blackhole;" in settings for pods in one.pods)
+        assert not any(f"route {pods}" in settings for pods in other.pods), "the other node tells them"
+        assert bool(list(network.network_commands(wanted.nodes))) is (title == "bird:vxlan")
+
+
+def test_parts_that_a_network_does_not_take_are_refused_and_those_that_it_replaces_do_not_start() -> None:
+    names = [part.name for part in chosen(DEFAULT, ["multus", "network-policies"])]
+    assert names == ["kube-proxy", "network-policies", "multus"]
+    with pytest.raises(BadArguments, match=r"^--multus does not go with --network kube-router, but with plain"):
+        chosen(network_named("kube-router"), ["multus"])
+
+    class OneAgent(ClusterNetwork):
+        name = "one-agent"
+        takes = ("network-policies",)
+
+        def replaces(self) -> Collection[str]:
+            return ("kube-proxy", "network-policies")
+
+    assert chosen(OneAgent(), ["network-policies"]) == []
+
+
+def test_a_node_is_known_by_name_and_group_now_and_not_for_ever() -> None:
     authority = Authority()
     made = authority.certify("system:node:node1", "system:nodes", ("node1", "10.199.0.11"))
     read = x509.load_pem_x509_certificate(made.certificate)
@@ -152,35 +230,8 @@ def test_a_node_is_known_by_name_and_group() -> None:
     assert names.get_values_for_type(x509.IPAddress) == [ip_address("10.199.0.11")]
     assert names.get_values_for_type(x509.DNSName) == ["node1"]
     read.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.certificate))
-
-
-def test_a_certificate_is_valid_now_and_not_for_ever() -> None:
-    read = x509.load_pem_x509_certificate(Authority().certify("podperf").certificate)
     assert read.not_valid_before_utc < datetime.now(UTC) < read.not_valid_after_utc
     assert (read.not_valid_after_utc - read.not_valid_before_utc).days == 30
-
-
-def test_certificates_serve_a_connection(tmp_path: Path) -> None:
-    """TLS with both sides' certificates, as between the API server and a kubelet."""
-    authority = Authority()
-    (tmp_path / "ca").write_bytes(authority.certificate)
-    contexts = []
-    for kind, name in ((ssl.PROTOCOL_TLS_SERVER, "server"), (ssl.PROTOCOL_TLS_CLIENT, "client")):
-        made = authority.certify(name, addresses=["127.0.0.1"])
-        (tmp_path / name).write_bytes(made.certificate + made.key)
-        context = ssl.SSLContext(kind)
-        context.load_cert_chain(tmp_path / name)
-        context.load_verify_locations(tmp_path / "ca")
-        context.verify_mode = ssl.CERT_REQUIRED
-        contexts.append(context)
-    server, client = contexts
-    near, far = socket.socketpair()
-    thread = threading.Thread(target=lambda: server.wrap_socket(far, server_side=True).sendall(b"hello"))
-    thread.start()
-    with client.wrap_socket(near, server_hostname="127.0.0.1") as connection:
-        assert connection.recv(5) == b"hello"
-    thread.join()
-    far.close()
 
 
 MOUNTS = """\
@@ -196,11 +247,11 @@ GROUPS = "5:pids:/docker/1\n4:memory:/shell/1\n3:cpu,cpuacct:/\n1:name=systemd:/
 
 
 def test_hierarchies_are_where_they_are_mounted_as_a_whole() -> None:
-    assert set(hierarchies(MOUNTS, GROUPS)) == {
-        Hierarchy("/sys/fs/cgroup/systemd", "name=systemd", "/"),
-        Hierarchy("/sys/fs/cgroup/cpu,cpuacct", "cpu,cpuacct", "/"),
-        Hierarchy("/sys/fs/cgroup/memory", "memory", "/shell/1"),
-        Hierarchy("/sys/fs/cgroup/unified", "", "/"),
+    assert {(hierarchy.controllers, str(hierarchy.folder)) for hierarchy in hierarchies(MOUNTS, GROUPS)} == {
+        ("name=systemd", "/sys/fs/cgroup/systemd"),
+        ("cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct"),
+        ("memory", "/sys/fs/cgroup/memory/shell/1"),
+        ("", "/sys/fs/cgroup/unified"),
     }
 
 
@@ -247,9 +298,18 @@ def test_a_machine_without_controllers_says_which(
         of_this_machine()
 
 
-def test_the_clusters_group_is_below_the_own_one() -> None:
-    (memory,) = (each for each in hierarchies(MOUNTS, GROUPS) if each.controllers == "memory")
-    assert memory.folder == Path("/sys/fs/cgroup/memory/shell/1")
+def test_version_2_beside_version_1_has_groups_of_the_cluster_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BPF programs of a node hang on its group of version 2, and never on the machine's."""
+    needed = ("cpu", "cpuacct", "cpuset", "devices", "memory", "pids")
+    mounts = "".join(f"1 1 0:1 / /groups/{each} rw - cgroup cgroup rw,{each}\n" for each in needed)
+    files = {
+        "/proc/self/mountinfo": f"{mounts}1 1 0:2 / /groups/unified rw - cgroup2 cgroup2 rw\n",
+        "/proc/self/cgroup": "".join(f"1:{each}:/shell\n" for each in needed) + "0::/\n",
+    }
+    monkeypatch.setattr(Path, "read_text", lambda path, *rest: files[str(path)])
+    *first, second = (str(each.folder) for each in of_this_machine())
+    assert first == [f"/groups/{each}/shell" for each in needed]
+    assert second == "/groups/unified"
 
 
 def test_groups_without_processes_are_removed_with_those_below(tmp_path: Path) -> None:
@@ -262,13 +322,15 @@ def test_groups_without_processes_are_removed_with_those_below(tmp_path: Path) -
 
 
 def test_an_old_go_is_told_from_a_new_one() -> None:
-    assert go_version("go version go1.26.8 linux/amd64") == "1.26.8"
-    assert go_version("go version go1.24rc1 linux/amd64") == "1.24rc1"
-    assert go_version("go version go1.19.8 linux/amd64") is None
-    assert go_version("") is None
+    assert go_version("go version go1.26.8 linux/amd64", (1, 24)) == "1.26.8"
+    assert go_version("go version go1.24rc1 linux/amd64", (1, 24)) == "1.24rc1"
+    assert go_version("go version go1.24.1 linux/amd64", (1, 26)) is None
+    assert go_version("go version go1.19.8 linux/amd64", (1, 24)) is None
+    assert go_version("", (1, 24)) is None
+    assert KUBERNETES.oldest_go == (1, 24)
 
 
-@pytest.mark.parametrize("module", [KUBERNETES, KUBE_ROUTER, MULTUS])
+@pytest.mark.parametrize("module", {module for part in (*PARTS, *NETWORKS) for module in part.modules})
 def test_a_module_requires_the_programs_that_are_built(module: GoModule) -> None:
     assert tuple(re.findall(r'_ "(\S+)"', (module.folder / "tools.go").read_text())) == module.programs
     assert f"{module.requires} v{module.version} h1:" in (module.folder / "go.sum").read_text()
@@ -276,15 +338,6 @@ def test_a_module_requires_the_programs_that_are_built(module: GoModule) -> None
 
 def test_the_parts_of_kubernetes_have_one_version() -> None:
     assert f"k8s.io/api v{KUBERNETES.version.replace('1.', '0.', 1)}" in (KUBERNETES.folder / "go.mod").read_text()
-
-
-def test_kube_router_finds_its_own_iptables_before_the_nodes(wanted: ClusterLayout, tmp_path: Path) -> None:
-    env, *settings = of_programs.kube_router(wanted, wanted.nodes[0])[:4]
-    assert env == "env"
-    found = dict(each.split("=", 1) for each in settings)
-    assert found["PATH"].split(":")[0] == str(tmp_path / "policies/names")
-    assert found["PATH"].endswith(layout.NODE_PATH)
-    assert found["XTABLES_LIBDIR"] == f"{found['LD_LIBRARY_PATH']}/xtables"
 
 
 @contextmanager
@@ -325,7 +378,7 @@ def test_a_local_user_cannot_end_the_relay_by_many_connections() -> None:
     script = f"""
 import resource, sys, time
 sys.path.insert(0, {str(Path(layout.__file__).parents[2])!r})
-from podperf.cluster import relay
+from podperf.cluster import inside as relay
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 def tell_and_sleep(seconds, sleep=time.sleep):
     print("no file is free", flush=True)
@@ -385,7 +438,7 @@ def test_children_tell_their_exit_codes(tmp_path: Path) -> None:
 import sys, threading, os
 sys.path.insert(0, {str(Path(layout.__file__).parents[2])!r})
 from pathlib import Path
-from podperf.cluster.children import Children
+from podperf.cluster.inside import Children
 ended = threading.Event()
 def note(part, code):
     print(part, code, flush=True)
@@ -407,10 +460,6 @@ print(number)
     assert (tmp_path / "cgroup.procs").read_text() == f"{number}\n"
 
 
-def test_a_node_has_a_name_that_kubernetes_takes() -> None:
-    assert re.fullmatch(r"[a-z0-9]+", ClusterNode(1).name)
-
-
 def test_a_part_that_ended_is_told_with_its_last_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "FOLDER", tmp_path)
     assert lifecycle._ended() is None
@@ -424,12 +473,12 @@ def test_a_folder_without_processes_is_no_cluster(tmp_path: Path, monkeypatch: p
     folder, group = tmp_path / "cluster", tmp_path / "group"
     monkeypatch.setattr(lifecycle, "FOLDER", folder)
     monkeypatch.setattr(lifecycle, "CACHE", tmp_path / "cache")
-    assert lifecycle.forget_killed() == []
+    assert lifecycle.forget_killed(print) == []
     folder.mkdir()
     make([group], ["control"])
     (folder / "groups").write_text(f"{group}\n")
     assert lifecycle.state() is None
-    assert lifecycle.forget_killed() == [str(folder)]
+    assert lifecycle.forget_killed(print) == [str(folder)]
     assert not folder.exists()
     assert not group.exists()
 
@@ -437,17 +486,34 @@ def test_a_folder_without_processes_is_no_cluster(tmp_path: Path, monkeypatch: p
 def test_another_user_cannot_hold_the_locks_of_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever can open a file or a folder can lock it (flock(2)), and podperf would wait."""
     monkeypatch.setattr(lifecycle, "CACHE", tmp_path / "cache")
-    with ExitStack() as undo, lifecycle._alone():
+    (tmp_path / "cache.lock").touch(0o666)
+    with ExitStack() as undo, lifecycle._alone(print):
         locked = [tmp_path / "cache.lock", half_made(LocalHost(), tmp_path / "image", undo)]
         with (tmp_path / "cache.lock").open() as file, pytest.raises(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         assert [each.stat().st_mode & 0o066 for each in locked] == [0, 0]
 
 
+def test_who_waits_for_the_lock_of_the_cluster_says_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "CACHE", tmp_path / "cache")
+    said: list[str] = []
+    with locked_by_another(tmp_path / "cache.lock", "\x1b[2J") as other:
+
+        def say(line: str) -> None:
+            said.append(line)
+            assert other.stdin is not None
+            other.stdin.close()
+
+        with lifecycle._alone(say):
+            (line,) = said
+    assert line.startswith(f"waiting for process {other.pid} ({sys.executable} ")
+    assert line.endswith(f"), which has locked {tmp_path}/cache.lock") and "\\x1b[2J" in line and line.isprintable()
+
+
 def node(conditions: list[tuple[str, str, str]], taints: Sequence[str] = ()) -> dict[str, Any]:
     """A node as the API server shows it."""
     found = [{"type": kind, "status": status, "message": message} for kind, status, message in conditions]
-    return {"spec": {"taints": [{"key": each} for each in taints]}, "status": {"conditions": found}}
+    return {"spec": {"taints": [{"key": taint} for taint in taints]}, "status": {"conditions": found}}
 
 
 def test_a_node_is_ready_when_it_says_so_and_takes_pods() -> None:
@@ -456,3 +522,5 @@ def test_a_node_is_ready_when_it_says_so_and_takes_pods() -> None:
     assert lifecycle.why_not_ready(node([])) == "it has no condition yet"
     tainted = node([("Ready", "True", "")], ["node.kubernetes.io/not-ready"])
     assert lifecycle.why_not_ready(tainted) == "it is not ready yet"
+    both = node([("Ready", "False", "no CNI")], ["node.kubernetes.io/not-ready"])
+    assert lifecycle.why_not_ready(both) == "no CNI", "the kubelet's reason says more"

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from podperf.kubernetes import checks
 from podperf.kubernetes.api import ApiError
+from podperf.kubernetes.checks import NodePolicies, check_cluster, observe_node
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.rights import (
     NAMESPACED_FILE,
@@ -24,10 +26,9 @@ from podperf.kubernetes.rights import (
     Right,
     allowed,
 )
-from podperf.preflight import cluster_checks
-from podperf.preflight.cluster_checks import NodePolicies, check_cluster, observe_node
-from podperf.preflight.observation import Observation, State
-from podperf.testers.kubernetes_settings import KubernetesSettings
+from podperf.kubernetes.settings import KubernetesSettings
+from podperf.kubernetes.unreached_service import CILIUM
+from podperf.observation import Observation, State
 from test_kubernetes_pods import settings_of as chains
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +37,7 @@ ROOT = Path(__file__).parents[1]
 def granted(file: str, kind: str, group: str = "") -> set[str]:
     """The rights on an API group in an RBAC file."""
     documents = yaml.safe_load_all((ROOT / file).read_text())
-    rules = [rule for each in documents if each["kind"] == kind for rule in each["rules"]]
+    rules = [rule for document in documents if document["kind"] == kind for rule in document["rules"]]
     rules = [rule for rule in rules if rule["apiGroups"] == [group]]
     return {f"{verb} {resource}" for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
 
@@ -51,9 +52,13 @@ def test_the_file_for_a_namespace_grants_what_a_run_needs_and_no_more() -> None:
         assert granted(NAMESPACED_FILE, "Role", group) == {each.name for each in wanted if each.group == group}
 
 
-def test_the_file_for_reading_grants_what_check_reads_and_no_more() -> None:
-    assert granted(READER_FILE, "ClusterRole") == {each.name for each in OF_A_READER}
-    assert granted(READER_FILE, "ClusterRole", "apps") == {each.name for each in OF_DAEMONS}
+def test_the_file_for_reading_grants_what_is_read_and_no_more() -> None:
+    of_cilium = "get configmaps"
+    assert granted(READER_FILE, "ClusterRole") == {each.name for each in OF_A_READER} | {of_cilium}
+    (role, _) = yaml.safe_load_all((ROOT / READER_FILE).read_text())
+    (named,) = [rule["resourceNames"] for rule in role["rules"] if rule["resources"] == ["configmaps"]]
+    assert named == [CILIUM.rpartition("/")[2]], "all other config maps stay closed"
+    assert granted(READER_FILE, "ClusterRole", "apps") == {daemon.name for daemon in OF_DAEMONS}
     assert {each.split()[0] for each in granted(READER_FILE, "ClusterRole")} == {"get", "list"}
 
 
@@ -149,17 +154,19 @@ class Cluster:
     level: str = "baseline"
     multus: str | None = None  # the image
     where: str = "https://cluster"
+    asked: list[dict[str, str]] = field(default_factory=list)  # for these rights
 
     def ask(self, method: str, path: str, body: Any = None, query: Sequence[tuple[str, str]] = ()) -> Any:
         if path == "/version":
             return {"gitVersion": "v1.34.4"}
         if path.endswith("selfsubjectaccessreviews"):
             asked = body["spec"]["resourceAttributes"]
+            self.asked.append(asked)
             name = "/".join(filter(None, (asked["resource"], asked["subresource"])))
             return {"status": {"allowed": f"{asked['verb']} {name}" not in self.refused}}
         if path == "/apis/apps/v1/daemonsets" and self.multus is not None:
             images = ("quay.io/calico/node:v3.28.0", "example.com/logs:1", self.multus)
-            return {"items": [{"spec": {"template": {"spec": {"containers": [{"image": each}]}}}} for each in images]}
+            return {"items": [{"spec": {"template": {"spec": {"containers": [{"image": image}]}}}} for image in images]}
         if path == "/api/v1/nodes":
             return {"items": [NODE]}
         if path == "/api/v1/namespaces/mine":
@@ -177,7 +184,7 @@ def checked(
     monkeypatch: pytest.MonkeyPatch, cluster: Cluster, namespace: str | None = None, **further: Any
 ) -> dict[str, Observation]:
     """The observations about a cluster, by their subjects."""
-    monkeypatch.setattr(cluster_checks, "log_in", lambda *_: cluster)
+    monkeypatch.setattr(checks, "log_in", lambda *_: cluster)
     settings = KubernetesSettings(PodWishes("i"), namespace=namespace, **further)
     return {each.subject: each for each in check_cluster(settings)}
 
@@ -210,7 +217,7 @@ def test_a_missing_right_is_named_with_the_file_that_grants_it(monkeypatch: pyte
 
 
 def test_rights_on_policies_are_asked_for_only_where_the_topology_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = {each.name for each in OF_POLICIES}
+    refused = {policy.name for policy in OF_POLICIES}
     assert checked(monkeypatch, Cluster(refused), "mine")["rights"].state is State.OK
     found = checked(monkeypatch, Cluster(refused), "mine", network_policies=1)["rights"]
     assert found.in_the_way
@@ -248,17 +255,10 @@ def test_nodes_that_may_not_be_read_are_not_read(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_right_is_asked_for_in_its_namespace() -> None:
-    asked: list[dict[str, str]] = []
-
-    class Asked(Cluster):
-        def ask(self, method: str, path: str, body: Any = None, query: Sequence[tuple[str, str]] = ()) -> Any:
-            asked.append(body["spec"]["resourceAttributes"])
-            return super().ask(method, path, body, query)
-
-    cluster: Any = Asked()
+    cluster: Any = Cluster()
     assert allowed(cluster, Right("create", "pods", "exec"), "mine")
     assert allowed(cluster, Right("list", "nodes", cluster=True), "mine")
-    assert asked == [
+    assert cluster.asked == [
         {"verb": "create", "group": "", "resource": "pods", "subresource": "exec", "namespace": "mine"},
         {"verb": "list", "group": "", "resource": "nodes", "subresource": ""},
     ]

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from robot.api import ExecutionResult
 
-from http_servers import Answer, Request, http_server, status
+from http_servers import Answer, Request, http_server, kubeconfig, status
 from opened_testbed import OPENED_TESTBED
 
 LIBRARIES = Path(__file__).parents[1] / "libraries"
 TOKEN = "cj7-Xq2.this-is-secret"
 OPENED = f"""{OPENED_TESTBED}
 from podperf.kubernetes.manifests import PodWishes
-from podperf.testers.kubernetes_settings import KubernetesSettings
+from podperf.kubernetes.settings import KubernetesSettings
 
 @keyword
 def testbed_is_opened(kubeconfig=None):
@@ -65,49 +65,41 @@ def not_ready(_: Request) -> tuple[int, dict[str, str], bytes]:
 ANSWERS: dict[str, Answer] = {"ready": ready, "not ready": not_ready, "refused": status(401)}
 
 
-def kubeconfig(url: str) -> str:
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": url}}],
-            "users": [{"name": "u", "user": {"token": TOKEN}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        }
-    )
+Run = tuple[Path, dict[str, str], dict[str, list[str]]]
+"""The folder of a run, the URL of each server, and the paths that it was asked for."""
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str], dict[str, list[str]]]]:
-    """The folder of a run, the URL of each server, and the paths that it was asked for."""
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("asked")
     (folder / "Opened.py").write_text(OPENED)
     with ExitStack() as undo:
         servers = {name: undo.enter_context(http_server(answer)) for name, answer in ANSWERS.items()}
-        urls = {name: server.url for name, server in servers.items()} | {"not there": "http://127.0.0.1:1"}
+        urls = {name: server.url.removesuffix("/podperf") for name, server in servers.items()} | {
+            "not there": "http://127.0.0.1:1"
+        }
         for name, url in urls.items():
-            (folder / f"{name}.yaml").write_text(kubeconfig(url))
+            (folder / f"{name}.yaml").write_text(kubeconfig(url, token=TOKEN))
         cases = [CASE % (name, folder / f"{name}.yaml") for name in urls]
         (folder / "suite.robot").write_text(SETTINGS + "".join(cases))
         command = [sys.executable, "-m", "robot", "--pythonpath", str(LIBRARIES), "--loglevel", "TRACE"]
         subprocess.run(
             [*command, "--outputdir", "results", "suite.robot"], capture_output=True, check=False, cwd=folder
         )
-        asked = {name: [each.path for each in server.requests] for name, server in servers.items()}
+        asked = {name: [request.path for request in server.requests] for name, server in servers.items()}
         yield folder / "results", urls, asked
 
 
 def messages(folder: Path) -> dict[str, str]:
-    return {each.name: each.message for each in ExecutionResult(folder / "output.xml").suite.tests}
+    return {test.name: test.message for test in ExecutionResult(folder / "output.xml").suite.tests}
 
 
 def test_an_api_server_is_asked_with_the_login_of_the_topology(
-    run: tuple[Path, dict[str, str], dict[str, list[str]]],
+    run: Run,
 ) -> None:
     folder, _, asked = run
     assert not messages(folder)["ready"]
-    assert asked["ready"] == ["/podperf/readyz", "/podperf/version", "/podperf/api"]
+    assert asked["ready"] == ["/readyz", "/version", "/api"]
 
 
 @pytest.mark.parametrize(
@@ -127,14 +119,12 @@ def test_an_api_server_is_asked_with_the_login_of_the_topology(
         ("no session", "the tester of this topology is in no cluster (topologies/kubernetes.yaml)"),
     ],
 )
-def test_an_api_server_that_is_not_ready_is_one_line(
-    run: tuple[Path, dict[str, str], dict[str, list[str]]], case: str, said: str
-) -> None:
+def test_an_api_server_that_is_not_ready_is_one_line(run: Run, case: str, said: str) -> None:
     folder, urls, _ = run
     assert messages(folder)[case] == said.replace("URL", urls.get(case, ""))
 
 
-def test_no_file_of_the_results_has_the_token(run: tuple[Path, dict[str, str], dict[str, list[str]]]) -> None:
+def test_no_file_of_the_results_has_the_token(run: Run) -> None:
     folder, _, _ = run
     assert "X-Login" in (folder / "output.xml").read_text()
     assert not [each for each in folder.iterdir() if TOKEN in each.read_text()]

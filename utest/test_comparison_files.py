@@ -9,15 +9,15 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from podperf.comparisons import COMPARISON_SCHEMA, ComparisonError, Moment, comparison_schema, load_comparison
 from podperf.cpu_lists import parse_cpu_list
 from podperf.dataplanes import DATA_PLANES
+from podperf.experiments.comparison_files import COMPARISON_SCHEMA, ComparisonError, comparison_schema, load_comparison
 from podperf.kernel.cpus import Cpus
 from podperf.metrics import METRICS
 from podperf.model import BOTH_DIRECTIONS, Chain
 from podperf.preflight.plan import plan
 from podperf.testbed.scenarios import SCENARIOS
-from podperf.topology import SCHEMA_PATH, load_topology
+from podperf.topology import SCHEMA_PATH, Moment, load_topology
 
 FOLDER = COMPARISON_SCHEMA.parent
 TWO = """version: 1
@@ -40,7 +40,7 @@ def problems(folder: Path, text: str) -> list[str]:
     path = written(folder, text)
     with pytest.raises(ComparisonError) as error:
         load_comparison(path)
-    return [each.removeprefix(f"{path}:") for each in error.value.problems]
+    return [problem.removeprefix(f"{path}:") for problem in error.value.problems]
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
@@ -58,7 +58,7 @@ def test_the_schema_is_one() -> None:
 
 def test_what_a_file_leaves_out_is_left_to_the_testbed(tmp_path: Path) -> None:
     found = load_comparison(written(tmp_path, TWO))
-    assert [each.chain for each in found.variants] == [Chain("linux-bridge", 1)] * 2
+    assert [variant.chain for variant in found.variants] == [Chain("linux-bridge", 1)] * 2
     assert found.topology is None and found.directions is None and found.flows is None
     assert found.metric_on(counted=False) is METRICS["mrr"] and found.metric_on(counted=True) is METRICS["cost"]
     assert found.relevant_on(counted=False) == 0.05 and found.relevant_on(counted=True) == 0.001
@@ -76,6 +76,7 @@ frame: IMIX
 flows: 1000
 directions: bidirectional
 chain: {data_plane: memif, pods: 2}
+traffic: {vlan: 100}
 variants:
   - name: before
   - name: after
@@ -86,6 +87,7 @@ variants:
       - {in: pod 3, run: "true"}
   - name: narrow
     chain: {data_plane: ovs-dpdk, forwarder: testpmd-macswap}
+    traffic: {family: ipv6}
     placement: {cpus: 2-4, switch_cpus: 2}
 """
     found = load_comparison(written(tmp_path, text))
@@ -95,31 +97,30 @@ variants:
     assert (found.flows, found.directions, found.rounds) == (1000, BOTH_DIRECTIONS, 20)
     assert after.chain == Chain("memif", 3) and after.placement.scenario is SCENARIOS["S2"]
     assert str(after.placement) == "S2" and str(narrow.placement) == "CPUs 2-4, switch on 2"
-    assert [(each.moment, each.place, each.pod) for each in after.hooks] == [
+    assert [(hook.moment, hook.place, hook.pod) for hook in after.hooks] == [
         (Moment.BEFORE, "worker", None),
         (Moment.AFTER, "pod 3", 3),
     ]
     assert narrow.chain == Chain("ovs-dpdk", 2, "testpmd-macswap")
+    assert (after.traffic, narrow.traffic) == ("VLAN 100", "ipv6, VLAN 100")
     assert narrow.placement.cpus == (2, 3, 4) and narrow.placement.switch_cpus == (2,)
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (
-            ("name: other", "name: one"),
-            "6: variants[1].name: found 'one'; allowed: a name of its own (the variant in line",
-        ),
+        (("name: other", "name: one"), "6: variants[1].name: found 'one'; allowed: a name of its own (the variant"),
         (("name: two", "name: two words"), "2: name: found 'two words'; allowed: a short name"),
         (("linux-bridge}", "linux-brigde}"), "did you mean 'linux-bridge'?"),
+        (
+            ("name: other", "name: other\n    traffic: {family: ipx}"),
+            "7: variants[1].traffic.family: found 'ipx'; allowed",
+        ),
         (("version: 1", "version: 1\nmetric: mmr"), "2: metric: found 'mmr'; allowed: mrr, ndr, pdr"),
         (("version: 1", "version: 1\nrounds: 5"), "2: rounds: found 5; allowed: an integer from 6 to 200"),
         (("version: 1", "version: 1\nrelevant_percent: 0"), "2: relevant_percent: found 0; allowed: a number above 0"),
         (("version: 1", "version: 1\nframe: 63"), "2: frame: found 63; allowed: a frame size in bytes"),
-        (
-            ("linux-bridge}", "linux-bridge, pods: 0}"),
-            "3: chain.pods: found 0; allowed: 1 or more (data plane linux-bridge)",
-        ),
+        (("linux-bridge}", "linux-bridge, pods: 0}"), "3: chain.pods: found 0; allowed: 1 or more (data plane"),
         (("linux-bridge}", "memif, pods: 1}"), "3: chain.pods: found 1; allowed: 2 or more"),
         (("linux-bridge}", "linux-bridge, forwarder: vpp}"), "3: chain.forwarder: found 'vpp'; allowed: kernel"),
         (("chain: {data_plane: linux-bridge}\n", ""), "variants[0].chain.data_plane: found nothing; allowed: wire"),
@@ -139,16 +140,11 @@ def test_a_mistake_has_a_line_with_its_place(change: tuple[str, str], problem: s
     ("keys", "problem"),
     [
         ("placement: {cpus: 3-1}", "the range 3-1 runs backwards"),
+        ("placement: {cpus: 0xc}", "a list of CPUs such as 1 or 2-5,7, not a mask (the mask 0xc is 2-3 as a list)"),
         ("placement: {scenario: S1, cpus: 1}", "no such key beside `scenario`"),
         ("placement: {switch_cpus: 1}", "this key only beside `cpus`"),
-        (
-            "placement: {cpus: 1, switch_cpus: 2}",
-            "variants[1].placement.switch_cpus: found 2; allowed: a part of `cpus`",
-        ),
-        (
-            "hooks: [{in: pod 2, run: x}]",
-            "variants[1].hooks[0].in: found 'pod 2'; allowed: worker, pods, or pod 1 to pod 1",
-        ),
+        ("placement: {cpus: 1, switch_cpus: 2}", "placement.switch_cpus: found 2; allowed: a part of `cpus`"),
+        ("hooks: [{in: pod 2, run: x}]", "hooks[0].in: found 'pod 2'; allowed: worker, pods, or pod 1 to pod 1"),
         ("hooks: [{in: pods, when: before set-up, run: x}]", "allowed: worker: before the set-up there is no pod"),
         ("hooks: [{undo: x}]", "variants[1].hooks[0].run: found nothing; allowed: a shell command"),
         ("hooks: [{in: tester, run: x}]", "variants[1].hooks[0].in: found 'tester'; allowed: worker, pods, or a pod"),
@@ -187,9 +183,9 @@ def test_vpp_has_as_many_workers_as_its_comparison_says() -> None:
     comparison = load_comparison(FOLDER / "vpp-cores.yaml")
     topology = load_topology(SCHEMA_PATH.parent / "local.yaml", DATA_PLANES)
     found = []
-    for each in comparison.variants:
+    for variant in comparison.variants:
         worker = Cpus(tuple(range(8)), tuple(range(8)))
-        made = plan(topology, each.chain, comparison.frame, worker, each.placement.scenario)
+        made = plan(topology, variant.chain, comparison.frame, worker, variant.placement.scenario)
         (startup,) = (step.content for step in made.steps if "corelist-workers" in step.content)
         (listed,) = re.findall(r"corelist-workers ([\d,-]+)", startup)
         found.append(len(parse_cpu_list(listed)))

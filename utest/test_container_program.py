@@ -14,9 +14,9 @@ import pytest
 from podperf.errors import PodperfError
 from podperf.hosts.base import Process
 from podperf.hosts.local import LocalHost
+from podperf.kubernetes import container_program
+from podperf.kubernetes.container_program import make_pipes, start_program, waiting, within
 from podperf.kubernetes.run_namespace import until
-from podperf.pods import container_program
-from podperf.pods.container_program import make_pipes, start_program, waiting, within
 
 HOST = LocalHost()
 Start = Callable[..., Process]

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from podperf.allocation import PodAllocation, PodLimits
 from podperf.errors import PodperfError
 from podperf.hosts.way_back import changes
-from podperf.kernel.control_groups import PERIOD, make_group, missing
-from podperf.kernel.group_readings import (
+from podperf.kernel.control_groups import (
+    PERIOD,
     cpu_of_version_1,
     cpu_of_version_2,
+    make_group,
     memory_of_version_1,
     memory_of_version_2,
+    missing,
 )
 from podperf.pods import POD_RUNTIMES
 from scripted_host import ScriptedHost
@@ -39,12 +41,14 @@ def made(host: ScriptedHost, limits: PodLimits = BOTH) -> tuple[list[str], list[
     """The commands that make a group, and those that remove it. The group is in the journal before it is made."""
     with ExitStack() as undo:
         group = make_group(host, "podperf-pod1", limits, undo)
-        making = [each for each in host.commands if each.startswith(("mkdir", "tee"))]
+        making = [command for command in host.commands if command.startswith(("mkdir", "tee"))]
         assert len(changes(host)) == len(set(group.folders.values()))
         assert group.joining(["testpmd", "-i"])[-2:] == ["testpmd", "-i"]
         so_far = len(host.commands)
     assert changes(host) == []
-    return making, [each.split()[-1] for each in host.commands[so_far:] if "rmdir" in each and "timeout" in each]
+    return making, [
+        command.split()[-1] for command in host.commands[so_far:] if "rmdir" in command and "timeout" in command
+    ]
 
 
 def test_version_1_has_a_hierarchy_for_each_controller() -> None:
@@ -90,17 +94,12 @@ def test_what_is_missing_is_said_with_the_remedy(host: ScriptedHost, reason: str
     with pytest.raises(PodperfError, match=reason), ExitStack() as undo:
         make_group(host, "podperf-pod1", BOTH, undo)
     assert missing(host, BOTH) is not None
-    assert not [each for each in host.commands if each.startswith("mkdir")], "refused before anything was made"
+    assert not [command for command in host.commands if command.startswith("mkdir")], "refused before anything was made"
     assert missing(host, PodLimits()) is None
 
 
 def test_a_hierarchy_for_reading_only_is_refused() -> None:
-    class ForReading(ScriptedHost):
-        def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> object:  # type: ignore[override]
-            words = (*command, "refuse") if command[:2] == ("test", "-w") else command
-            return super()._run(*words, stdin=stdin, check=check, timeout=timeout)
-
-    host = ForReading({"/proc/mounts": VERSION_1}, patient=True)
+    host = ScriptedHost({"/proc/mounts": VERSION_1}, patient=True, refused={"test -w": ""})
     assert missing(host, BOTH) == (
         f"podperf cannot make a control group in {ROOT}/cpu of scripted host, which is there for reading only"
     )

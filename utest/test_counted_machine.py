@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from podperf.counted_machine import boot, image
+from podperf.counted_machine import boot
 from podperf.counted_machine.archive import ArchiveEntry, archive, parents, place, tree
 from podperf.counted_machine.kernel import Kernel
 from podperf.counted_machine.plugin import Plugin
+from podperf.counted_machine.snapshot import Snapshot
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
-from podperf.hosts.base import Completed
 from podperf.hosts.programs import copy_of
-from podperf.topology import CountedSettings, FileSettings, KernelSettings, SshSettings, load_topology
+from podperf.topology import CountedSettings, FileSettings, Hook, KernelSettings, SshSettings, load_topology
 from podperf.virtual_worker.image import Image, usual_recipe
 from scripted_host import ScriptedHost
 
@@ -48,11 +48,12 @@ class Console:
 
 @pytest.fixture(autouse=True)
 def tester(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A tester that is built."""
+    """A tester that is built, as is QEMU's plug-in."""
     program = tmp_path / "podperf-tester"
     program.write_text("tester")
     program.chmod(0o755)
-    monkeypatch.setattr(boot, "TESTER_BINARY", program)
+    for name in ("TESTER_BINARY", "LIBRARY"):
+        monkeypatch.setattr(boot, name, program)
     return program
 
 
@@ -93,7 +94,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_nothing_of_the_host_leads_inside_but_the_serial_port() -> None:
-    machine = boot.QemuMachine(Path("/cache/vmlinuz"), Path("/cache/run/initrd"), Path("/cache/run/ssh"), "10.0.8")
+    machine = boot.QemuMachine(Path("/cache/vmlinuz"), Path("/cache/run/initrd"), Path("/cache/run"), "10.0.8")
     words = " ".join(boot.qemu_command(machine))
     assert "-icount shift=0,sleep=off" in words and "thread=single" in words and "-smp 1" in words
     assert "-seed 1" in words and "clock=vm" in words
@@ -101,7 +102,7 @@ def test_nothing_of_the_host_leads_inside_but_the_serial_port() -> None:
     assert not [each for each in ("-netdev", "-nic", "-drive", "virtio-rng", "kvm") if each in words]
     assert "socket,id=ssh,path=/cache/run/ssh,server=on" in words
     assert "virtserialport,chardev=ssh,name=podperf-ssh" in words
-    assert "podperf-ssh" in image.recipe().init, "the first process looks for that port"
+    assert "podperf-ssh" in boot.recipe().init, "the first process looks for that port"
 
 
 def test_seed_and_words_of_a_topology_reach_qemu_behind_podperfs_own() -> None:
@@ -110,12 +111,6 @@ def test_seed_and_words_of_a_topology_reach_qemu_behind_podperfs_own() -> None:
     assert command[command.index("-seed") + 1] == "7"
     words = command[command.index("-append") + 1].split()
     assert words.index("init_on_alloc=1") > words.index("init_on_alloc=0"), "the kernel takes the last one"
-
-
-def test_the_kernel_does_nothing_at_random_that_shows_in_a_figure() -> None:
-    words = " ".join(boot.KERNEL_WORDS).split()
-    assert {"nokaslr", "norandmaps", "randomize_kstack_offset=off", "init_on_alloc=0"} <= set(words)
-    assert {"slab_min_order=7", "slab_max_order=7", "slub_min_order=7", "slub_max_order=7"} <= set(words)
 
 
 def test_a_machine_that_comes_up_is_reached_by_its_socket_and_known_by_its_key(kept: Path) -> None:
@@ -159,14 +154,16 @@ def test_nobody_else_can_read_the_users_files_in_a_machine(kept: Path, monkeypat
 
 def test_a_file_that_does_not_exist_is_told_before_anything_is_built(tmp_path: Path) -> None:
     settings = CountedSettings(
-        kernel=KernelSettings(image="/nowhere/bzImage"), nftables={"pods": ("/nowhere/a.nft",)}, hook="/nowhere/hook"
+        kernel=KernelSettings(image="/nowhere/bzImage"),
+        nftables={"pods": ("/nowhere/a.nft",)},
+        hooks=(Hook(program="/nowhere/hook"), Hook("true")),
     )
     with ExitStack() as undo, pytest.raises(PodperfError) as caught:
         boot.boot(Booting(Console()), settings, lambda _: None, undo)
     assert str(caught.value).splitlines() == [
         "there is no file or folder /nowhere/bzImage (the key `kernel.image` of the counted machine)",
         "there is no file or folder /nowhere/a.nft (the key `nftables` of the counted machine)",
-        "there is no file or folder /nowhere/hook (the key `hook` of the counted machine)",
+        "there is no file or folder /nowhere/hook (the key `hooks` of the counted machine)",
     ]
 
 
@@ -176,13 +173,13 @@ def test_the_plugin_counts_in_a_machine_whose_qemu_takes_it(kept: Path) -> None:
         machine = boot.boot(host, CountedSettings(), lambda _: None, undo)
     assert machine.plugin.executions == kept / "executions"
     assert list(host.started[-2:]) == machine.plugin.words
-    assert any("probe=on" in each for each in host.commands), "QEMU itself says if it takes the plug-in"
+    assert any("probe=on" in command for command in host.commands), "QEMU itself says if it takes the plug-in"
 
 
 def test_a_machine_whose_qemu_does_not_take_the_plugin_comes_up_without_and_says_why(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(boot, "plugin_for", lambda host, qemu, folder: Plugin(missing="QEMU is too old"))
+    monkeypatch.setattr(boot, "plugin_for", lambda host, qemu, folder, **_: Plugin(missing="QEMU is too old"))
     host, said = Booting(Console(boot.READY)), list[str]()
     with ExitStack() as undo:
         machine = boot.boot(host, CountedSettings(), said.append, undo)
@@ -200,33 +197,38 @@ def test_a_machine_that_does_not_come_up_says_its_last_words(kept: Path) -> None
     assert host.console.stopped
 
 
-def test_without_qemu_one_line_says_what_to_install() -> None:
-    class Without(ScriptedHost):
-        def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
-            return Completed(command, int(command[-1] == boot.QEMU), "", "")
+def test_without_a_built_tester_one_line_says_what_to_do(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boot, "TESTER_BINARY", kept / "podperf-tester")
+    with ExitStack() as undo, pytest.raises(PodperfError, match=r"is not built yet; once: sudo \./podperf set-up"):
+        boot.boot(Booting(Console()), CountedSettings(), lambda _: None, undo)
 
+
+def test_without_qemu_one_line_says_what_to_install() -> None:
+    host = ScriptedHost(patient=True, refused={f"which {boot.QEMU}": ""})
     with ExitStack() as undo, pytest.raises(Unavailable) as caught:
-        boot.boot(Without(), CountedSettings(), lambda _: None, undo)
+        boot.boot(host, CountedSettings(), lambda _: None, undo)
     assert str(caught.value) == (
         "a virtual machine needs the Debian packages qemu-system-x86; once: sudo ./podperf set-up virtual-worker"
     )
 
 
-def test_tester_and_worker_are_inside() -> None:
-    topology = boot.CountedMachine(WHERE, Plugin()).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
+def test_tester_and_worker_are_inside(tmp_path: Path) -> None:
+    topology = boot.CountedMachine(WHERE, Plugin(), Snapshot(tmp_path), "booted").as_lab(
+        load_topology(TOPOLOGY, DATA_PLANES)
+    )
     assert topology.counts_instructions and topology.one_machine
     assert [each.ssh for each in (topology.tester, *topology.workers)] == [WHERE, WHERE]
     assert topology.not_comparable == boot.NOT_COMPARABLE
 
 
 def test_the_image_is_another_one_than_the_virtual_workers() -> None:
-    recipe = image.recipe()
-    assert image.recipe(["tcpdump"]).digest != recipe.digest
-    assert image.recipe(["a", "b"]) == image.recipe(["b", "a"]), "the order of packages makes no other image"
-    assert image.recipe(["x/bookworm-backports"]).further_suites == ("bookworm-backports",)
+    recipe = boot.recipe()
+    assert boot.recipe(["tcpdump"]).digest != recipe.digest
+    assert boot.recipe(["a", "b"]) == boot.recipe(["b", "a"]), "the order of packages makes no other image"
+    assert boot.recipe(["x/bookworm-backports"]).further_suites == ("bookworm-backports",)
     assert recipe.digest != usual_recipe().digest
     assert "LoginGraceTime 0" in recipe.sshd, "a guest that waits skips that time"
-    assert not [each for each in recipe.packages if "openvswitch" in each or "dpdk" in each]
+    assert not [package for package in recipe.packages if "openvswitch" in package or "dpdk" in package]
 
 
 def entries(archive: bytes) -> Iterator[tuple[str, int, bytes]]:
@@ -254,7 +256,7 @@ def test_the_initramfs_has_all_but_what_a_run_does_not_need(tmp_path: Path) -> N
     (root / "bin/sh").chmod(0o755)
     (root / "bin/bash").symlink_to("sh")
     (root / "boot/vmlinuz-6").write_bytes(b"kernel")
-    image.one_initramfs(ScriptedHost(), image.recipe(), half)
+    boot.one_initramfs(ScriptedHost(), boot.recipe(), half)
     found = {name: (mode, content) for name, mode, content in entries((half / "initrd").read_bytes())}
     assert list(found) == ["bin", "usr", "var", "bin/bash", "bin/sh", "usr/lib"]
     assert found["bin/sh"] == (0o100755, b"#!") and found["bin/bash"] == (0o120777, b"sh")

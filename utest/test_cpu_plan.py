@@ -1,17 +1,18 @@
-"""The CPU roles of a chain, and the commands that pin processes to these CPUs."""
+"""The CPU roles of a chain, the commands that pin processes to these CPUs, and lists of CPUs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.allocation import PodAllocation
-from podperf.cpu_lists import format_cpu_list, parse_cpu_list
+from podperf.cpu_lists import HIGHEST_CPU, format_cpu_list, parse_cpu_list
 from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.kernel.cpus import Cpus
@@ -105,12 +106,6 @@ def on_this_machine(cpus: Cpus, chain: Chain, sut: str | None = None, switch: st
         (machine(4), "memif", 2, "2 3; pods 2 3; turns on 2 2; turns on 3 2"),
         (machine(4), "memif", 3, "2 2; pods 2 3 2; turns on 2 4"),
         (machine(4), "af-xdp", 3, "2 3; pods 2 3 2; turns on 2 3; turns on 3 2"),
-        (
-            machine(8),
-            "ovs-dpdk",
-            1,
-            "6 7; switch 6; ports 6 6 6 6; pods 7; main 7; control 7; turns on 6 2; turns on 7 2",
-        ),
         (machine(8), "af-xdp", 1, "6 7; pods 6; turns on 6 2"),
         # On two nodes, everything is on the tester's.
         (machine(8, 2), "vpp-vrf", 2, "2 3; vpp 3,2; pods 3 3; turns on 2 2; turns on 3 3"),
@@ -160,6 +155,8 @@ def test_a_switch_that_has_all_cpus_of_the_worker_leaves_its_pods_on_them() -> N
         ("S1", "vpp-l2patch", "vpp 22,20,21; pods 1 2"),
         ("S4", "vpp-l2patch", "vpp 3,1,2; pods 20 21"),
         ("S5", "af-xdp", "left 20; right 1; pods 20 1; turns on 20 2; turns on 1 2"),
+        ("S5", "memif", "left 20; right 1; pods 20 1; turns on 20 2; turns on 1 2"),
+        ("S3", "ovs-afxdp", "switch 1-2; ports 1 1 1 2 2 2; control 3,4,5"),
         ("shared-different-node", "ovs-dpdk", "switch 20-21; ports 20 20 20 21 21 21; pods 1 2; main 22; control 22"),
         ("no-isolation", "vpp-l2patch", "vpp 24,20,21; pods 22 23"),
     ],
@@ -231,26 +228,42 @@ def test_the_ports_of_a_chain_are_spread_over_the_switch_from_left_to_right(chos
     assert max(often) - min(often) <= 1
 
 
-def test_the_roles_of_a_small_worker_and_of_a_large_one() -> None:
-    small = plan_cpus(Placement((0,), (1,)), 2, with_switch=True)
-    everything = ["receives left", "receives right", "switch", "control", "pod 1", "pod 2"]
-    assert small.shared == {1: everything}
-    large = plan_cpus(Placement((0,), (2, 3, 4, 5, 6), neighbour=(1, 7)), 2, with_switch=True)
-    assert large.roles == {
-        "tester": (0,),
-        "receives left": (2,),
-        "receives right": (6,),
-        "switch": (2,),
-        "control": (5, 6),
-        "pod 1": (3,),
-        "pod 2": (4,),
-        "neighbour": (1, 7),
-    }
-    assert large.shared == {2: ["receives left", "switch"], 6: ["receives right", "control"]}
-
-
 def test_a_pod_keeps_its_planned_cpus_where_its_runtime_gave_it_none_alone() -> None:
     plan = CpuPlan((0,), (1, 2, 3), 1, 3, (), (2, 3), (1,), 1, allocation=PodAllocation(cpus=2), further=((1,), (2,)))
     found = plan.with_own([(), (6, 7, 8), (9,)])
     assert (found.pods, found.further) == ((2, 6), ((1,), (7,)))
     assert plan.with_own([(), ()]) is plan
+
+
+# --- lists of CPUs ---------------------------------------------------------------------------------------------------
+
+
+@given(st.sets(st.integers(0, HIGHEST_CPU), max_size=60))
+def test_a_cpu_list_survives_the_way_to_text_and_back(cpus: set[int]) -> None:
+    assert parse_cpu_list(format_cpu_list(cpus)) == tuple(sorted(cpus))
+
+
+@given(st.sets(st.integers(0, 40)))
+def test_the_text_is_the_shortest(cpus: set[int]) -> None:
+    parts = [part.split("-") for part in format_cpu_list(cpus).split(",") if part]
+    assert all(int(later[0]) > int(earlier[-1]) + 1 for earlier, later in pairwise(parts))
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"), [("", ()), ("0", (0,)), ("0-1\n", (0, 1)), ("2-5,7", (2, 3, 4, 5, 7)), ("3, 1,1-2", (1, 2, 3))]
+)
+def test_lists_as_the_kernel_and_people_write_them(text: str, cpus: tuple[int, ...]) -> None:
+    assert parse_cpu_list(text) == cpus
+
+
+@pytest.mark.parametrize("text", ["a", "1,", "-1", "1-", "5-2", "0-9999", "0x", "1;2", "¹", "0-99999999999"])
+def test_what_is_no_cpu_list_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"neither|backwards|above"):
+        parse_cpu_list(text)
+
+
+@given(st.sets(st.integers(0, 200), min_size=1))
+def test_a_mask_is_refused_with_the_list_that_it_means(cpus: set[int]) -> None:
+    mask = f"{sum(1 << cpu for cpu in cpus):#x}"
+    with pytest.raises(ValueError, match=f"^the mask {mask} is {format_cpu_list(cpus)} as a list$"):
+        parse_cpu_list(mask)

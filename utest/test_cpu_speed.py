@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from pathlib import Path
 
 import pytest
 
+from podperf.kernel import xdp_sockets
 from podperf.noise import Noise, Speed
-from podperf.quietness import cpu_speed
-from podperf.quietness.best_times import remember, remembered
-from podperf.quietness.cpu_speed import CpuSpeeds, Times, times_of
+from podperf.quietness import cpu_times, watch
+from podperf.quietness.cpu_speed import CpuSpeeds, remember, remembered
+from podperf.quietness.cpu_times import Times, times_of
 from podperf.records.json_values import noise_to_json
 
 
@@ -63,7 +65,7 @@ def test_what_is_timed_was_in_no_cache_however_short_before_the_last_look_was() 
 
     memory, cache = Memory(), 32 << 20
     for _ in range(3):
-        cpu_speed._copy(memory)  # type: ignore[arg-type]
+        cpu_times._copy(memory)  # type: ignore[arg-type]
     for number, again in enumerate(memory.touched[-2:], start=len(memory.touched) - 2):
         last = max(at for at in range(number) if again.start in memory.touched[at])
         assert sum(map(len, memory.touched[last + 1 : number])) >= 2 * cache
@@ -86,3 +88,17 @@ def test_slow_memory_makes_noise_and_says_so() -> None:
     assert data is not None and (data["speed"], data["memory_speed"]) == (0.95, 0.6)
     both = Noise((1,), 1.0, 0.0, {}, 0, 0, 0.01, speed=Speed(0.7, 0.6))
     assert both.reason == "CPU 1: the slowest ran at 70% of its best speed and memory was at 60% of its best speed"
+
+
+@pytest.mark.parametrize("program", [Path(cpu_times.__file__).read_text() + watch._ANSWER, xdp_sockets._READ_SOCKETS])
+def test_what_runs_on_other_machines_runs_with_python_3_6(program: str) -> None:
+    """Some servers have it (RHEL 8). It knows neither these words nor the names that came later."""
+    tree = ast.parse(program, feature_version=(3, 6))
+    imported = {each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
+    assert "__future__" not in imported
+    assert not {"thread_time", "pidfd_open"} & {each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
+    annotations = [each.annotation for each in ast.walk(tree) if isinstance(each, ast.arg | ast.AnnAssign)]
+    annotations += [each.returns for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
+    assert not [
+        ast.unparse(annotation) for annotation in annotations if isinstance(annotation, ast.Subscript | ast.BinOp)
+    ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from statistics import median
@@ -15,23 +15,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compare_rates import Kind, Machine
+from finding_rows import claims
 from podperf.errors import PodperfError
-from podperf.methods.comparison import Comparison
+from podperf.experiments.claim import Claim, judge
+from podperf.experiments.claims import Words, claim_of
+from podperf.experiments.contender import Contender
+from podperf.experiments.ratio_interval import CONFIDENCE, ratio_interval
+from podperf.experiments.rounds import ClaimRounds, SetUp
 from podperf.metrics import Measured
-from podperf.model import DRAFT, Chain, Direction, DirectionResult, FrameSize, TrafficProfile, Trial, TrialResult
+from podperf.model import DRAFT, Chain, Trial, TrialResult
 from podperf.noise import Noise, Speed
 from podperf.testers.base import UNPACED
-from podperf.verdicts.claims import CLAIMS, Claim, claim_named
-from podperf.verdicts.findings import judge
-from podperf.verdicts.ratio_interval import CONFIDENCE, ratio_interval
+from traffic import TRAFFIC, counted
 
 A, B, C = Chain("macvlan", 1), Chain("linux-bridge", 1), Chain("linux-bridge", 4)
-CLAIM = Claim("made-up", ("4.1.1",), "A is faster than B", (A, B))
-TRAFFIC = TrafficProfile(FrameSize.parse(64))
+
+
+def ordered(*chains: Chain) -> Claim:
+    """The claim that each chain forwards more than the next one."""
+    return Claim("made-up", "A is faster than B", tuple(Contender(str(chain), chain) for chain in chains))
+
+
+CLAIM = ordered(A, B)
 
 
 def measured(*rates: float) -> list[Measured]:
-    return [Measured(each) for each in rates]
+    return [Measured(rate) for rate in rates]
 
 
 # --- the interval ---------------------------------------------------------------------------------------------------
@@ -96,7 +106,7 @@ def test_verdicts(ratio: float, spread: float, verdict: str, words: str) -> None
 
 
 def test_every_step_of_an_order_must_hold() -> None:
-    claim = Claim("order", ("4.2.4",), "A, then B, then C", (A, B, C))
+    claim = ordered(A, B, C)
     fast, middle, slow = (measured(*[rate] * 10) for rate in (4e5, 2e5, 1e5))
     assert judge(claim, [fast, middle, slow]).verdict == "confirmed"
     assert judge(claim, [fast, middle, middle]).verdict == "inconclusive"
@@ -113,7 +123,8 @@ def test_a_rate_that_the_tester_limits_opens_the_interval() -> None:
 
 
 def test_noise_and_the_figures_of_the_draft_are_said() -> None:
-    found = judge(CLAIMS["vpp-memif-over-ovs-dpdk"], [measured(*[2e5] * 10), measured(*[1e5] * 10)], noisy_trials=3)
+    claim = claims()["VPP with memif over OVS-DPDK"]
+    found = judge(claim, [measured(*[2e5] * 10), measured(*[1e5] * 10)], noisy_trials=3)
     assert "noisy in 3 of 20 trials" in found.detail
     assert "their figures: 59.96" in found.detail
 
@@ -125,146 +136,136 @@ def test_what_a_doubtful_tester_measured_confirms_and_refutes_nothing(ratio: flo
     assert found.detail.startswith("the tester loses frames; macvlan, 1 pod forwards ")
 
 
-def test_claims_are_found_by_name() -> None:
-    assert all(claim_named(name).name == name for name in CLAIMS)
-    with pytest.raises(PodperfError, match="no claim 'macvlan'; choose one of: macvlan-over-bridge"):
-        claim_named("macvlan")
-    with pytest.raises(ValueError, match="two or more different chains"):
-        Claim("one", (), "", (A, A))
+def test_a_claim_that_cannot_be_made_says_why() -> None:
+    with pytest.raises(PodperfError, match="no kind of claim 'chain'; choose one of: chains, lengths, joins, "):
+        claim_of("chain", "macvlan")
+    with pytest.raises(PodperfError, match=r"chains: .* missing 3 required positional arguments"):
+        claim_of("chains", "macvlan")
+    with pytest.raises(PodperfError, match="chains: frame size 'vast' is neither"):
+        claim_of("chains", "macvlan", "ptp", "1", "vast")
+    with pytest.raises(PodperfError, match="two or more different contenders"):
+        claim_of("chains", "macvlan", "macvlan", "1", "64")
 
 
-def test_a_claim_says_who_makes_it_and_a_finding_tells() -> None:
-    sources = {name: claim.source for name, claim in CLAIMS.items()}
-    assert sources["macvlan-over-bridge"] is None, "section 4.1 and 4.1.1 state no order between them"
-    assert "hackathon" in str(sources["shorter-chains-over-longer"])
-    assert sources["xdp-redirect-over-bridge"] == f"{DRAFT}, section 4.1.1"
-    found = judge(CLAIMS["ovs-dpdk-over-bridge"], [measured(*[2e5] * 10), measured(*[1e5] * 10)])
+def test_a_row_says_who_makes_its_claim_and_a_finding_tells() -> None:
+    sources = {name: claim.source for name, claim in claims().items()}
+    assert sources["MACVLAN over Linux bridge"] is None, "section 4.1 and 4.1.1 state no order between them"
+    assert "hackathon" in str(sources["Shorter chains over longer ones"])
+    assert sources["XDP redirect over Linux bridge"] == f"{DRAFT}, section 4.1.1"
+    found = judge(claims()["OVS-DPDK over Linux bridge"], [measured(*[2e5] * 10), measured(*[1e5] * 10)])
     assert found.source == f"{DRAFT}, section 4.1.2"
+
+
+def test_the_documentation_of_a_row_has_the_words_of_its_claim() -> None:
+    text = "A is\nfaster  Source: the draft, 4.1 Their figures: 2 to 1, see C.5 Caveat: A: a switch"
+    assert Words.parse(text) == Words("A is faster", f"{DRAFT}, 4.1", "2 to 1, see C.5", "A: a switch")
+    assert Words.parse("") == Words()
 
 
 # --- measured on a machine as unsteady as a shared VM -----------------------------------------------------------------
 
 
 @dataclass
-class UnsteadyMachine:
-    """A machine in simulated time whose speed flips between 1 and `slow`, in blocks of random length, and drifts.
-
-    `drift` is the relative change of speed a second. `set_up` seconds go by whenever a chain is set up.
-    """
+class Chains:
+    """Chains of these capacities, in frames/s, on a simulated machine."""
 
     capacities: Mapping[str, float]
-    slow: float
-    blocks: tuple[float, float]  # the shortest and the longest, s
-    drift: float
+    kind: Kind
     seed: int
-    set_up: float = 0.35
-    jitter: float = 0.02
-    now: float = 0.0
     maximum_load: float = 5e6
-    _ends: float = 0.0
-    _speed: float = 1.0
-    _random: Random = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._random, self.speeds = Random(self.seed), (1.0, self.slow)
+    def rounds(self, claim: Claim, most: int = 12) -> ClaimRounds:
+        found = ClaimRounds(claim, self.seed, most)
+        found.run(self.set_ups(claim))
+        return found
 
-    def work(self, seconds: float) -> float:
-        """Let time go by; returns the mean speed of that time."""
-        done, end = 0.0, self.now + seconds
-        while self.now < end:
-            if self.now >= self._ends:
-                self._ends = self.now + self._random.uniform(*self.blocks)
-                self._speed = self._random.choice(self.speeds)
-            step = min(end, self._ends) - self.now
-            done += step * self._speed * math.exp(self.drift * self.now)
-            self.now += step
-        return done / seconds
+    def set_ups(self, claim: Claim) -> Mapping[str, SetUp]:
+        machine = Machine(self.kind, self.seed)
+        return {
+            contender.name: partial(self._standing, machine, self.capacities[contender.name])
+            for contender in claim.contenders
+        }
 
     @contextmanager
-    def standing(self, name: str) -> Iterator[Source]:
-        self.work(self.set_up)
-        yield Source(self, self.capacities[name])
-
-    def verdict(self) -> str:
-        names = [str(each) for each in CLAIM.chains]
-        result = Comparison().run({each: partial(self.standing, each) for each in names}, seed=self.seed)
-        return judge(CLAIM, [result.rates(each) for each in names]).verdict
+    def _standing(self, machine: Machine, capacity: float) -> Iterator[Trials]:
+        machine.work(0.35)
+        yield Trials(machine, capacity, self.maximum_load)
 
 
 @dataclass
-class Source:
+class Trials:
     """The trials of one chain that stands."""
 
-    machine: UnsteadyMachine
+    machine: Machine
     capacity: float
-
-    @property
-    def maximum_load(self) -> float:
-        return self.machine.maximum_load
+    maximum_load: float
 
     def measure(self, load: float, duration: float) -> TrialResult:
         assert load == UNPACED
-        speed = self.machine.work(duration + 0.05)
-        rate = self.capacity * speed * math.exp(self.machine._random.gauss(0, self.machine.jitter))
-        sent, received = int(self.maximum_load * duration), int(rate * duration)
-        direction = DirectionResult(Direction.LEFT_TO_RIGHT, sent, sent, received, 0, 0, 0, duration)
-        noise = Noise((0, 1), duration, 0.0, {}, 0, 0, 0.01, Speed(speed))
-        return TrialResult(Trial(TRAFFIC, load, duration), self.machine.now, (direction,), noise=noise)
+        received = int(self.machine.rate(self.capacity, duration + 0.05) * duration)
+        found = counted(int(self.maximum_load * duration), received, duration=duration)
+        return TrialResult(Trial(TRAFFIC, load, duration), self.machine.now, (found,))
 
 
 SIMULATIONS = 400
-machines = {
-    "slow": st.floats(0.3, 1.0),
-    "blocks": st.sampled_from([(0.5, 10.0), (0.5, 1.0), (5.0, 10.0), (0.01, 0.1), (30.0, 90.0)]),
-    "drift": st.floats(-0.01, 0.01),
-}
+UNSTEADY = Kind("unsteady", 0.02, 0.5, (0.5, 10.0))
+kinds = st.builds(
+    Kind,
+    name=st.just("unsteady"),
+    jitter=st.just(0.02),
+    slow=st.floats(0.3, 1.0),
+    blocks=st.sampled_from([(0.5, 10.0), (0.5, 1.0), (5.0, 10.0), (0.01, 0.1), (30.0, 90.0)]),
+    drift=st.floats(-0.01, 0.01),
+)
 
 
-def share(verdict: str, ratio: float, machine: Callable[..., UnsteadyMachine]) -> float:
+def share(verdict: str, ratio: float, kind: Kind) -> float:
     """How often `A is faster than B` gets this verdict when A's capacity is `ratio` times B's."""
     capacities = {str(A): 3e5 * ratio, str(B): 3e5}
-    return sum(machine(capacities, seed=seed).verdict() == verdict for seed in range(SIMULATIONS)) / SIMULATIONS
+    found = (Chains(capacities, kind, seed).rounds(CLAIM).judged("").verdict for seed in range(SIMULATIONS))
+    return sum(each == verdict for each in found) / SIMULATIONS
 
 
 @settings(max_examples=8, deadline=None, derandomize=True)
-@given(**machines)
-def test_false_verdicts_are_rarer_than_five_per_cent(slow: float, blocks: tuple[float, float], drift: float) -> None:
+@given(kinds)
+def test_false_verdicts_are_rarer_than_five_per_cent(kind: Kind) -> None:
     """Also where the difference is just too small to count, the worst case: any smaller one is confirmed less often."""
-    machine = partial(UnsteadyMachine, slow=slow, blocks=blocks, drift=drift)
-    assert share("confirmed", 1 + CLAIM.relevant_difference, machine) < 0.05
-    assert share("refuted", 1 / (1 + CLAIM.relevant_difference), machine) < 0.05
-
-
-def test_equal_chains_are_hardly_ever_told_apart() -> None:
-    machine = partial(UnsteadyMachine, slow=0.5, blocks=(0.5, 10.0), drift=0.0)
-    assert share("confirmed", 1.0, machine) + share("refuted", 1.0, machine) < 0.05
+    assert share("confirmed", 1 + CLAIM.relevant_difference, kind) < 0.05
+    assert share("refuted", 1 / (1 + CLAIM.relevant_difference), kind) < 0.05
 
 
 def test_a_clear_difference_is_found_on_such_a_machine() -> None:
-    machine = partial(UnsteadyMachine, slow=0.5, blocks=(0.5, 10.0), drift=0.0)
-    assert share("confirmed", 2.0, machine) > 0.95
-    assert share("refuted", 0.5, machine) > 0.95
-    steady = partial(UnsteadyMachine, slow=1.0, blocks=(1.0, 1.0), drift=0.0)
-    assert share("confirmed", 1.1, steady) > 0.95
+    assert share("confirmed", 2.0, UNSTEADY) > 0.95
+    assert share("refuted", 0.5, UNSTEADY) > 0.95
+    assert share("confirmed", 1.1, Kind("steady", 0.02)) > 0.95
 
 
 def test_rounds_measure_every_chain_once_in_an_order_drawn_by_lot() -> None:
-    machine = UnsteadyMachine({str(A): 2e5, str(B): 1e5, str(C): 5e4}, 1.0, (1.0, 1.0), 0.0, seed=3)
-    contenders = {name: partial(machine.standing, name) for name in machine.capacities}
-    result = Comparison(rounds=40).run(contenders, seed=7)
-    assert result.as_record()["orders"] == Comparison(rounds=40).run(contenders, seed=7).as_record()["orders"]
-    assert len({each.order for each in result.rounds}) == 6
-    assert all(sorted(each.order) == sorted(machine.capacities) for each in result.rounds)
-    assert not any(each.lower_bound for each in result.rates(str(A)))
-    machine.maximum_load = 1e5
-    limited = Comparison(rounds=6).run(contenders, seed=7)
-    assert all(each.lower_bound for each in limited.rates(str(A)))
-    assert not any(each.lower_bound for each in limited.rates(str(C)))
+    """Chains that do not differ are measured in all rounds."""
+    chains = Chains({str(A): 2e5, str(B): 1e5, str(C): 1e5}, Kind("of large jitter", 0.5), seed=3)
+    found, again = (chains.rounds(ordered(A, B, C), 40) for _ in range(2))
+    orders = [tuple(each) for each in found.rounds]
+    assert orders == [tuple(each) for each in again.rounds] and len(orders) == 40
+    assert len(set(orders)) == 6 and all(sorted(order) == sorted(chains.capacities) for order in orders)
+    assert found.as_record()["orders"] == list(map(list, orders))
+    assert not any(rate.lower_bound for rate in found.rates(str(A)))
+    limited = replace(chains, kind=Kind("steady", 0.02), maximum_load=1e5).rounds(ordered(A, C), 6)
+    assert all(rate.lower_bound for rate in limited.rates(str(A)))
 
 
-@pytest.mark.parametrize(("speed", "noisy"), [(1.0, 0), (0.5, 12)])
-def test_noisy_trials_are_counted(speed: float, noisy: int) -> None:
-    machine = UnsteadyMachine({str(A): 2e5, str(B): 1e5}, speed, (1.0, 1.0), 0.0, seed=0)
-    machine.speeds = (speed,)
-    result = Comparison(rounds=6).run({name: partial(machine.standing, name) for name in machine.capacities}, seed=1)
-    assert result.noisy_trials == noisy
+def test_rounds_end_when_each_pair_is_decided_and_at_a_doubt() -> None:
+    steady = Chains({str(A): 2e5, str(B): 1e5, str(C): 1e5}, Kind("steady", 0.02), seed=3)
+    assert len(steady.rounds(ordered(A, B)).rounds) == 8, "a clear difference"
+    assert len(steady.rounds(ordered(B, C)).rounds) == 8, "clearly no difference that counts"
+    jittery = replace(steady, kind=Kind("of large jitter", 0.5))
+    assert len(jittery.rounds(ordered(B, C)).rounds) == 12
+    doubted = ClaimRounds(ordered(B, C), 1)
+    finding = doubted.run(jittery.set_ups(doubted.claim), lambda: "it loses frames")
+    assert len(doubted.rounds) == 8 and finding.verdict == "inconclusive"
+
+
+def test_noisy_trials_are_counted() -> None:
+    quiet, slow = (Noise((0, 1), 0.5, 0.0, {}, 0, 0, 0.01, Speed(speed)) for speed in (1.0, 0.5))
+    trial = Trials(Machine(UNSTEADY, 1), 1e5, 5e6).measure(UNPACED, 0.5)
+    found = ClaimRounds(CLAIM, 1, trials={str(A): [replace(trial, noise=each) for each in (quiet, slow, None)]})
+    assert found.noisy_trials == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -11,29 +10,25 @@ from typing import Any
 import pytest
 import yaml
 
-from podperf.addressing import left_of
+from podperf.addressing import IPV4_ADDRESSES
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.virtual_functions import of_each_pod
 from podperf.errors import PodperfError, Unavailable
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.hosts.way_back import WayBack
-from podperf.kernel.cpus import Cpus
 from podperf.kernel.pci import ADDRESS
 from podperf.kernel.sriov import PhysicalFunction, given_functions
-from podperf.kubernetes import pod_resources
-from podperf.kubernetes.placement import PodPlacement
+from podperf.kubernetes.chain_pods import ChainPod, PlannedRun, WantedFunction
+from podperf.kubernetes.pods import KubernetesPods
+from podperf.kubernetes.running_pods import PodPlacement
 from podperf.model import MOST_PODS, Chain, FrameSize, VirtualFunctionSettings
 from podperf.pods import POD_RUNTIMES, runtime_of
 from podperf.pods.base import Attachment, PodProgram
-from podperf.pods.kubernetes import KubernetesPods
-from podperf.pods.kubernetes_run import ChainPod, PlannedRun, WantedFunction
-from podperf.preflight.imaginary_host import ImaginaryHost
-from podperf.preflight.plan import plan
+from podperf.preflight.plan import PlannedHost, plan
 from podperf.topology import SCHEMA_PATH, Topology, load_topology
 from scripted_host import ScriptedHost
 from test_kubernetes_pods import Pods, settings_of
 from test_kubernetes_pods import topology as chains
-from test_pod_resources import answer, pod
 
 RESOURCES = {"left": "intel.com/left_port", "right": "intel.com/right_port"}
 LEFT, RIGHT = (
@@ -43,19 +38,10 @@ GIVEN = {"INTEL_COM_LEFT_PORT": "0000:03:10.0,0000:03:10.2", "INTEL_COM_RIGHT_PO
 SMALL = FrameSize.parse(64)
 
 
-def runtime(
-    devices: dict[str, str],
-    driver: str = "vfio-pci",
-    program: bool = True,
-    kubelet: bytes = b"",
-    placed: str = "",
-    **settings: Any,
-) -> KubernetesPods:
-    """A runtime whose containers tell these devices, and print `placed`. `kubelet` is what the kubelet tells."""
-    pods = Pods(replace(PodPlacement.of(placed), devices=devices))
-    told = b64encode(answer(kubelet)).decode()
-    answers = {f"sh -c {pod_resources._ASK}": told, "sh -c": "4711\n", "readlink": f"../{driver}\n"}
-    host = ScriptedHost(answers=answers, patient=True)
+def runtime(devices: dict[str, str], driver: str = "vfio-pci", program: bool = True, **settings: Any) -> KubernetesPods:
+    """A runtime whose containers tell these devices."""
+    pods = Pods(replace(PodPlacement.of(""), devices=devices))
+    host = ScriptedHost(answers={"sh -c": "4711\n", "readlink": f"../{driver}\n"}, patient=True)
     wanted = settings_of(**{"virtual_functions": RESOURCES, **settings})
     worker = NetworkNamespace("podperf-worker", host)
     return KubernetesPods(host, worker, wanted, lambda _: pods, lambda: "", PodProgram() if program else None)
@@ -91,26 +77,6 @@ def test_a_container_that_tells_other_devices_is_not_believed(told: str) -> None
         runtime({"INTEL_COM_LEFT_PORT": told}).give_functions({"pod1": [LEFT]}, undo)
 
 
-@pytest.mark.parametrize("placed", ["group 3,5\nthread 3,5\n", "thread 3,5\nthread 3,5\n"])
-@pytest.mark.parametrize("cpus", [(1, 2), (3, 5)])
-def test_a_kubelet_that_tells_other_cpus_than_the_container_is_named(cpus: tuple[int, ...], placed: str) -> None:
-    """A container may not see its control group. The CPUs of its threads are compared then."""
-    told = pod("pod1", "podperf-1", cpus, {})
-    pods = runtime({}, kubelet=told, placed=placed, isolation="exclusive", cpus=2)
-    with ExitStack() as undo:
-        if cpus != (3, 5):
-            said = r"pod1 on node7 has 3,5, as its container tells, and 1-2, as the kubelet tells"
-            undo.enter_context(pytest.raises(PodperfError, match=said))
-        pods.start("pod1", [], undo)
-
-
-def test_a_kubelet_that_tells_other_functions_than_the_container_is_named() -> None:
-    told = pod("pod1", "podperf-1", (), {RESOURCES["right"]: ["0000:04:10.6"]})
-    said = r"pod1 on node7 has 0000:04:10\.4, as its container tells, and 0000:04:10\.6, as the kubelet tells"
-    with pytest.raises(PodperfError, match=said), ExitStack() as undo:
-        runtime(GIVEN, kubelet=told).give_functions({"pod1": [RIGHT]}, undo)
-
-
 def test_a_program_gets_no_function_that_the_kernel_drives() -> None:
     said = r"0000:04:10\.4, which intel\.com/right_port .* has the driver igbvf: the device plug-in must .* vfio-pci"
     with pytest.raises(Unavailable, match=said), ExitStack() as undo:
@@ -142,7 +108,7 @@ def test_a_device_of_another_port_is_named_and_not_touched() -> None:
         given_functions(host, LEFT, ["0000:03:10.0", "0000:04:10.4"], settings, WayBack(host, undo))
     with pytest.raises(PodperfError, match=r"0000:03:10\.0 .* which another pod has, too"), ExitStack() as undo:
         given_functions(host, LEFT, ["0000:03:10.0", "0000:03:10.0"], settings, WayBack(host, undo))
-    assert not any(" vf " in each for each in host.commands)
+    assert not any(" vf " in command for command in host.commands)
 
 
 def test_one_resource_for_both_ports_is_refused() -> None:
@@ -182,7 +148,7 @@ def test_a_plan_shows_what_each_pod_asks_for_and_makes_no_functions(
 
 
 def test_a_plan_gives_each_pod_of_the_longest_chain_its_own_functions_of_one_card() -> None:
-    run = PlannedRun(ImaginaryHost("worker", Cpus((0,), (0,))), settings_of(virtual_functions=RESOURCES))
+    run = PlannedRun(PlannedHost("worker", {}), settings_of(virtual_functions=RESOURCES))
     functions = [WantedFunction(f"0000:03:00.{side}", name) for side, name in enumerate(RESOURCES.values())]
     given: list[str] = []
     for pod_name, sides in of_each_pod(MOST_PODS).items():
@@ -193,8 +159,8 @@ def test_a_plan_gives_each_pod_of_the_longest_chain_its_own_functions_of_one_car
 
 
 def test_a_chain_that_has_no_addresses_for_all_its_pods_is_refused() -> None:
-    assert left_of(MOST_PODS) == "10.254.255.1", "behind the last pod"
-    assert [each.pods for each in Chain("sriov", 2 * MOST_PODS, workers=2).parts] == [MOST_PODS] * 2
+    assert IPV4_ADDRESSES.left_of(MOST_PODS) == "10.254.255.1", "behind the last pod"
+    assert [part.pods for part in Chain("sriov", 2 * MOST_PODS, workers=2).parts] == [MOST_PODS] * 2
     with pytest.raises(ValueError, match="0 to 255 pods on each worker, not 256"):
         Chain("sriov", MOST_PODS + 1)
 

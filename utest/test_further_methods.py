@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -34,11 +35,11 @@ def reported(folder: Path, method: str, result: MethodResult, trials: list[Trial
     record.methods, record.metrics, record.verdict = {method: result.as_record()}, result.metrics, None
     record.latency = record.baseline = None
     record.thresholds, record.outcome = (), "passed"
-    made_up.write(folder, record, [(each, method) for each in trials])
+    made_up.write(folder, record, [(trial, method) for trial in trials])
     run = read_run(folder)
     assert run.problems == ()
     table = " ".join(summary_table(run.records, width=120).split())
-    return table, page(assess([run], folder)), run.records[0]
+    return table, page(assess([run], folder)), json.loads(run.path_of(run.records[0]).read_text())
 
 
 def test_a_loss_curve_is_a_table_and_a_line(tmp_path: Path) -> None:
@@ -50,13 +51,13 @@ def test_a_loss_curve_is_a_table_and_a_line(tmp_path: Path) -> None:
     assert ">400<" in html
     assert record["results"]["loss_free_load"]["high_frames_per_second"] == 4e5
     assert "1 of the draft&#x27;s 17 sections with something to measure were measured" in html
-    assert html.count("loss curve: ") == len(dut.trials) == 9  # a dot for each
+    assert html.count("loss curve: ") == len(dut.trials) == 18  # a dot for each
 
 
 def test_bursts_are_listed_and_have_no_dot_in_the_plot_of_loads(tmp_path: Path) -> None:
     dut = SimulatedDut(2.5e5, 1e6, buffer=750)
     result = BackToBack(3, 0.5, 2.5e5).run(dut)
-    bursts = [replace(each, trial=replace(each.trial, frames=each.sent)) for each in dut.trials]
+    bursts = [replace(trial, trial=replace(trial.trial, frames=trial.sent)) for trial in dut.trials]
     table, html, record = reported(tmp_path, "back_to_back", result, bursts)
     assert "back-to-back 992 frames; buffer time 0.744 ms" in table
     assert "Back-to-back frames (RFC 9004)" in html and "0.992 ms, 0.744 ms" in html
@@ -71,11 +72,13 @@ def test_latency_by_load_has_a_row_for_each_step(tmp_path: Path) -> None:
     method = LatencyByLoad.beside(half.run(dut), metrics, 0.5)
     assert method is not None
     table, html, record = reported(tmp_path, "latency_by_load", method.run(dut), dut.trials)
-    assert "latency p50 at 10 % of PDR 1.00 us; latency p99 at 10 % of PDR 1.00 us; latency p50 at 90 %" in table
+    assert "latency p50 at 10 % of PDR 1.00 us; latency p99 at 10 % of PDR 1.00 us; delay variation at 10 %" in table
     steps = ("10 % of the PDR", "50 % of the PDR", "100 % of the NDR", "90 % of the PDR")
-    places = [html.index(each) for each in steps]
+    places = [html.index(step) for step in steps]
     assert places == sorted(places), "by load"
     assert record["results"]["latency_p99_at_ndr"]["nanoseconds"] == 1000
+    assert record["results"]["delay_variation_at_ndr"]["nanoseconds"] == 0
+    assert "PDV, µs" in html
 
 
 def test_a_recovery_is_listed_and_one_without_overload_says_why_it_has_no_figure(tmp_path: Path) -> None:

@@ -10,12 +10,20 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_up import bucket_index
-from podperf.model import Latency, bucket_lower_ns, bucket_upper_ns
-from podperf.records.histogram import HIGHEST_NS, to_hdr
+from podperf.model import (
+    LONGEST_LATENCY_NS,
+    Direction,
+    DirectionResult,
+    Latency,
+    TrialResult,
+    bucket_index,
+    bucket_lower_ns,
+    bucket_upper_ns,
+)
+from podperf.records.json_values import to_hdr
 
 PRECISION = Fraction(1, 128)  # of a value: two significant digits
-highest_index = next(index for index in range(10_000) if bucket_upper_ns(index) >= HIGHEST_NS)
+highest_index = next(index for index in range(10_000) if bucket_upper_ns(index) >= LONGEST_LATENCY_NS)
 
 
 @given(st.dictionaries(st.integers(1, highest_index - 1), st.integers(1, 2**31), min_size=1, max_size=20))
@@ -52,6 +60,30 @@ def test_a_percentile_is_that_of_the_sorted_values_to_the_precision_of_a_bucket(
     exact = sorted(values)[rank - 1]
     found = histogram(values).percentile(percent)
     assert exact <= found <= min(max(values), exact * (1 + PRECISION))
+
+
+@given(st.lists(st.integers(5_000, 2**40), min_size=1, max_size=3000), st.integers(0, 2**40))
+def test_the_delay_variation_is_the_range_without_the_slowest_frames_and_a_constant_delay_is_no_part_of_it(
+    values: list[int], more: int
+) -> None:
+    sorted_values = sorted(values)
+    exact = sorted_values[math.ceil(len(values) * Fraction("0.999")) - 1] - sorted_values[0]
+    found, later = histogram(values).variation, histogram([value + more for value in values]).variation
+    assert exact <= found <= exact + max(values) * PRECISION
+    assert abs(later - found) <= (max(values) + more) * PRECISION
+
+
+@given(*[st.lists(st.integers(0, 2**40), min_size=1, max_size=50)] * 2)
+def test_the_delay_variation_of_a_trial_is_that_of_the_direction_that_varies_more(
+    one: list[int], other: list[int]
+) -> None:
+    ways = [
+        DirectionResult(way, 1, 1, 1, 0, 0, 0, 1.0, latency=histogram(values))
+        for way, values in zip(Direction, (one, other), strict=True)
+    ]
+    trial = TrialResult(None, 0.0, tuple(ways))  # type: ignore[arg-type]
+    assert trial.delay_variation == max(histogram(one).variation, histogram(other).variation)
+    assert TrialResult(None, 0.0, ()).delay_variation is None  # type: ignore[arg-type]
 
 
 @given(*[st.lists(st.integers(0, 2**40), min_size=1, max_size=50)] * 2)

@@ -20,14 +20,23 @@ from hypothesis import strategies as st
 import made_up
 from podperf.errors import PodperfError
 from podperf.history.acknowledgements import acknowledge, read_acknowledgements
-from podperf.history.changes import LEAST, MOST_STEPS, NEW, WINDOW, groups, newest_change, newest_counted_change
+from podperf.history.changes import (
+    LEAST,
+    MOST_STEPS,
+    NEW,
+    WINDOW,
+    groups,
+    newest_change,
+    newest_counted_change,
+    quantile,
+    within,
+)
 from podperf.history.fingerprint import difference, fingerprint
-from podperf.history.judgement import Judgement, Verdict, judge_all
-from podperf.history.runs import read_history
-from podperf.history.student import quantile, within
+from podperf.history.judgement import Judgement, Verdict, judge, judge_all
+from podperf.history.runs import PastRun, read_history
 from podperf.history.trends import rows_of
 from podperf.metrics import METRICS
-from podperf.records import read_record
+from podperf.records import Record, read_record
 from time_limit import at_most
 
 MRR, P99 = METRICS["mrr"], METRICS["latency_p99"]
@@ -90,7 +99,7 @@ def test_too_few_runs_tell_nothing(figures: list[float]) -> None:
 
 @given(st.lists(st.floats(90, 110), min_size=6, max_size=30), st.integers(-10, 10))
 def test_the_unit_of_the_figures_does_not_matter(figures: list[float], power: int) -> None:
-    before, after = newest_change(figures), newest_change([each * 2.0**power for each in figures])
+    before, after = newest_change(figures), newest_change([figure * 2.0**power for figure in figures])
     assert (before is None) == (after is None)
     if before and after:
         assert after.share == pytest.approx(before.share, abs=1e-9)
@@ -170,11 +179,45 @@ def test_no_change_of_a_count_is_reported_in_a_hundred_runs_without_one(cost: fl
         assert change.most == pytest.approx(COUNTED.of(cost) / cost, rel=0.1)
 
 
-def test_a_count_that_steps_up_and_down_does_not_repeat_and_its_range_is_told() -> None:
-    figures = [8000.0 + 40 * (run // 2 % 2) for run in range(2 * MOST_STEPS + 4)]
+def test_a_count_that_steps_up_and_down_does_not_repeat_and_is_judged_by_its_range() -> None:
+    figures = [8000.0 + 40 * (run % 2) for run in range(2 * MOST_STEPS + 4)]
+    within_range = newest_counted_change([*figures, 8020.0], COUNTED)
+    assert within_range and not within_range.found and within_range.most == pytest.approx(40 / 8000)
+    above = newest_counted_change([*figures, 8100.0], COUNTED)
+    assert above and above.found and above.share == pytest.approx(60 / 8040)
+
+
+REAL_CHANGES = [8000.0] * 4 + [8030.0] * 4 + [8010.0] * 4 + [8070.0] * 4 + [8160.0] * 3
+
+
+@pytest.mark.parametrize("more", [5371, 10, -100, -200])
+def test_real_changes_before_hide_none_of_the_newest(more: float) -> None:
+    """Levels that last are no sign of a row that does not repeat."""
+    change = newest_counted_change([*REAL_CHANGES, 8160.0 + more], COUNTED)
+    assert change and change.found and change.confirmed
+    assert change.share == pytest.approx((8160 + more) / 8000 - 1), "none of the steps was accepted"
+
+
+def test_a_step_is_accepted_by_those_who_know_it_and_by_a_cheaper_level() -> None:
+    def newest(figures: list[float], accepted: float = 0) -> float:
+        change = newest_counted_change(figures, COUNTED, lambda share: share <= accepted)
+        assert change
+        return round(8000 * change.share) if change.found else 0
+
+    assert newest([8000.0, 8030.0, 8030.0]) == 30, "as long as nobody accepts it"
+    assert newest([8000.0, 8030.0, 8030.0, 8060.0]) == 60
+    assert newest([8000.0, 8030.0, 8030.0, 8060.0], accepted=0.004) == 30
+    assert newest([8000.0, 8030.0, 8000.0]) == 0, "the step was taken back"
+    assert newest([8000.0, 7900.0, 8000.0]) == pytest.approx(101, abs=1), "what was won is lost"
+
+
+@given(st.lists(st.sampled_from([8000.0, 8000.5, 8030.0, 8090.0]), min_size=2, max_size=3 * NEW))
+def test_the_place_of_the_accepted_count_has_the_figure_that_the_newest_is_compared_with(figures: list[float]) -> None:
     change = newest_counted_change(figures, COUNTED)
-    assert change and not change.found
-    assert change.most == pytest.approx(40 / 8000)
+    assert change is not None and change.accepted is not None and -len(figures) <= change.accepted < -1
+    if change.found:
+        accepted, newest = figures[change.accepted], figures[-1]
+        assert newest / accepted - 1 == pytest.approx(change.share, abs=2 * COUNTED.of(accepted) / accepted)
 
 
 def test_after_a_while_a_new_count_is_what_runs_are_compared_with() -> None:
@@ -325,26 +368,38 @@ def test_a_part_that_is_under_test_may_change(tmp_path: Path) -> None:
     "path", ["version_under_test", "environment__distribution", "testbed__sha256", "environment__host", "id"]
 )
 def test_what_is_no_part_of_the_fingerprint_changes_nothing(path: str) -> None:
-    assert fingerprint(record(**{path: "other"}), MRR) == fingerprint(record(), MRR)
+    assert fingerprint(Record.of(record(**{path: "other"})), MRR) == fingerprint(Record.of(record()), MRR)
+
+
+def test_another_loss_ratio_begins_a_new_series_of_the_goal_rate_alone() -> None:
+    def searched(loss_ratio: float) -> Record:
+        goals = [{"name": "NDR", "loss_ratio": 0.0}, {"name": "goal rate", "loss_ratio": loss_ratio}]
+        preset = {"name": "quick", "goals": goals}
+        return Record.of(record(methods__ndrpdr={"method": "ndrpdr", "preset": preset}))
+
+    one, other = searched(0.001), searched(0.01)
+    assert fingerprint(one, METRICS["goal_rate"]) != fingerprint(other, METRICS["goal_rate"])
+    assert fingerprint(one, METRICS["ndr"]) == fingerprint(other, METRICS["ndr"])
 
 
 def test_the_fingerprint_of_one_metric_is_not_that_of_anothers_method() -> None:
     other = record(methods__mrr={"method": "mrr", "trial_count": 3})
-    assert difference(fingerprint(record(), MRR), fingerprint(other, MRR)) == (
+    assert difference(fingerprint(Record.of(record()), MRR), fingerprint(Record.of(other), MRR)) == (
         "method: trial count 3 instead of not known"
     )
-    assert fingerprint(record(), P99) == fingerprint(other, P99)
+    assert fingerprint(Record.of(record()), P99) == fingerprint(Record.of(other), P99)
 
 
 def test_the_kernel_of_a_further_worker_is_part_of_it() -> None:
     far = [record(environment__further_workers={"w2": {"kernel": {"release": each}}}) for each in ("6.1", "6.12")]
-    assert difference(*(fingerprint(each, MRR) for each in far)).startswith("kernel: ")
+    assert difference(*(fingerprint(Record.of(each), MRR) for each in far)).startswith("kernel: ")
 
 
 DOUBTS: Mapping[str, Mapping[str, Any]] = {
     "noisy": {"quietness__noisy": True, "quietness__reason": "CPU 0: cc1"},
     "limit": {"results__mrr__lower_bound": True},
     "bound": {"results__mrr__unfinished": True},
+    "drifted": {"results__mrr__doubt": "drifted: the upper bound is 447 kpps"},
     "faulty": {"tester_limits__faults": [{"kind": "loses", "ratio": 0.1, "sentence": "it loses frames"}]},
 }
 
@@ -365,6 +420,19 @@ def test_the_noise_of_another_method_spoils_no_figure(tmp_path: Path) -> None:
     assert judged(tmp_path, [*steady(10), quiet]).verdict is Verdict.NO_CHANGE
 
 
+@pytest.mark.parametrize(("noisy", "verdict"), [("NDR", Verdict.NOT_JUDGED), ("PDR", Verdict.NO_CHANGE)])
+def test_the_noise_of_one_goal_spoils_no_figure_of_another(noisy: str, verdict: Verdict) -> None:
+    goals = {each: {"noise": {"noisy": each == noisy, "reason": "CPU 0: cc1"}} for each in ("NDR", "PDR")}
+    search = {"method": "ndrpdr", "noise": {"noisy": True}, "goals": goals}
+    records = [*steady(10), record(RATE, 10, methods__ndrpdr=search)]
+    for each in records:
+        each["results"]["ndr"] = each["results"]["mrr"]
+        each["methods"]["ndrpdr"] = each["methods"].get("ndrpdr", {})
+    runs = [PastRun(str(number), (Record.of(each),)) for number, each in enumerate(records)]
+    (row,) = rows_of(runs)
+    assert judge(row, METRICS["ndr"]).verdict is verdict
+
+
 @pytest.mark.parametrize("results", [{}, None])
 def test_a_failed_test_is_a_failure_and_no_rate_of_zero(results: Any, tmp_path: Path) -> None:
     failed: dict[str, Any] = {"outcome": "failed", "reason": "no frame crossed"}
@@ -378,12 +446,17 @@ def test_a_failed_test_is_a_failure_and_no_rate_of_zero(results: Any, tmp_path: 
     assert found.verdict is Verdict.NO_CHANGE
 
 
-def test_a_test_that_the_newest_run_has_not_is_not_judged(tmp_path: Path) -> None:
-    other = record(RATE, 10)
-    other["test"]["name"] = "Another"
-    found = judged_rows(tmp_path, [*steady(10), other])
-    assert found["Linux bridge, 64 B"].verdict is Verdict.NOT_MEASURED
+def test_a_test_that_the_newest_run_has_not_is_missing_and_later_not_measured(tmp_path: Path) -> None:
+    others = [record(RATE, run) for run in (10, 11)]
+    for other in others:
+        other["test"]["name"] = "Another"
+    found = judged_rows(tmp_path / "1", [*steady(10), others[0]])
+    missing = found["Linux bridge, 64 B"]
+    assert missing.verdict is Verdict.MISSING
+    assert missing.sentence == "the newest run has no such test, and run-09 has"
     assert found["Another"].verdict is Verdict.TOO_FEW
+    found = judged_rows(tmp_path / "2", [*steady(10), *others])
+    assert found["Linux bridge, 64 B"].verdict is Verdict.NOT_MEASURED
 
 
 def test_two_testbeds_have_rows_and_a_newest_run_of_their_own(tmp_path: Path) -> None:
@@ -443,7 +516,25 @@ def test_a_known_regression_is_acknowledged_with_its_reason(tmp_path: Path) -> N
 def test_an_acknowledgement_covers_no_more_than_it_says(text: str, today: str, said: str, tmp_path: Path) -> None:
     found, remarks = known(tmp_path, text, today)
     assert [each.verdict for each in found if each.metric is MRR] == [Verdict.REGRESSION]
-    assert [said in each for each in remarks] == [True]
+    assert [said in remark for remark in remarks] == [True]
+
+
+STEP = """\
+acknowledged:
+  - {test: "Linux bridge*", metric: cost, at_most_percent: 0.5, reason: "two more checks", until: 2026-12-31}
+"""
+
+
+def test_an_acknowledged_step_of_a_count_is_what_later_runs_are_compared_with(tmp_path: Path) -> None:
+    costs = [8000.0, 8000.0, 8030.0, 8030.0, 8100.0]
+    history = read_history(write_history(tmp_path / "h", [counted(each, run) for run, each in enumerate(costs)]))
+    judgements = judge_all(rows_of(history.runs))
+    (tmp_path / "known.yaml").write_text(STEP)
+    found, remarks = acknowledge(judgements, read_acknowledgements(tmp_path / "known.yaml"), date(2026, 11, 24))
+    (cost,) = (each for each in found if each.metric.name == "cost")
+    assert cost.verdict is Verdict.REGRESSION
+    assert cost.change and cost.change.share == pytest.approx(70 / 8030)
+    assert remarks == [], "the acknowledgement has a use"
 
 
 @pytest.mark.parametrize(
@@ -480,7 +571,7 @@ def test_a_pipe_that_becomes_the_file_of_acknowledgements_keeps_nobody_waiting(
 def test_a_history_is_read_from_any_depth_and_each_run_once(tmp_path: Path) -> None:
     write_history(tmp_path / "2026" / "nightly", steady(3))
     (tmp_path / "latest").symlink_to(tmp_path / "2026" / "nightly" / "run-02")
-    assert [each.name for each in read_history(tmp_path).runs] == [f"2026/nightly/run-0{each}" for each in range(3)]
+    assert [run.name for run in read_history(tmp_path).runs] == [f"2026/nightly/run-0{each}" for each in range(3)]
 
 
 def test_a_folder_without_a_bottom_keeps_no_history_from_being_read(tmp_path: Path) -> None:
@@ -500,7 +591,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path: P
     (tmp_path / "run-01" / "records" / "bad.json").write_text("{")
     history = read_history(tmp_path)
     assert len(history.runs) == 2
-    assert [each.startswith("run-01/records/bad.json: ") for each in history.problems] == [True]
+    assert [problem.startswith("run-01/records/bad.json: ") for problem in history.problems] == [True]
 
 
 def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
@@ -512,12 +603,12 @@ def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("indent", [None, 1, 2])
 def test_a_record_is_read_without_its_trials_in_every_form_of_json(indent: int | None, tmp_path: Path) -> None:
     whole = made_up.write(tmp_path, *made_up.forwarding_record("linux-bridge", RATE))
-    document = read_record(whole)
-    assert document["trials"]
-    assert read_record(whole, trials=False) == {**document, "trials": []}
+    document = json.loads(whole.read_text())
+    assert read_record(whole).trials
+    assert read_record(whole, trials=False).document == {**document, "trials": []}
     other = tmp_path / "records" / "other.json"
     other.write_text(json.dumps(document, indent=indent))
-    assert read_record(other, trials=False) == {**document, "trials": []}
+    assert read_record(other, trials=False).document == {**document, "trials": []}
 
 
 def test_half_a_record_is_none_without_its_trials_either(tmp_path: Path) -> None:
@@ -538,9 +629,8 @@ def test_the_example_of_acknowledgements_in_the_documentation_is_one(tmp_path: P
 
 
 def test_a_cpu_of_a_switch_that_there_is_not_is_no_part_of_it() -> None:
-    """Older records name a CPU of a switch and of pods also for linux-bridge."""
-    older = record(placement__switch=[1], placement__pods=[1, 2])
-    newer = record(placement__switch=[], placement__pods=[2])
-    assert fingerprint(older, MRR) == fingerprint(newer, MRR)
-    ovs = [record(chain__data_plane="ovs-dpdk", placement__switch=[each]) for each in (1, 2)]
-    assert difference(*(fingerprint(each, MRR) for each in ovs)).startswith("placement: ")
+    """Older records name a CPU of a switch also for linux-bridge."""
+    older, newer = record(roles=[{"switch": [1]}]), record(roles=[{"pod 1": [1]}])
+    assert fingerprint(Record.of(older), MRR) == fingerprint(Record.of(newer), MRR)
+    ovs = [record(chain__data_plane="ovs-dpdk", roles=[{"switch": [each]}]) for each in (1, 2)]
+    assert difference(*(fingerprint(Record.of(ov), MRR) for ov in ovs)).startswith("placement: ")

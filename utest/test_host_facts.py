@@ -33,21 +33,10 @@ SERVER = ScriptedHost(
         "/sys/bus/pci/devices/0000:af:00.0/numa_node": "1\n",
     },
     answers={
-        "env LC_ALL=C lscpu --json": json.dumps(
-            {
-                "lscpu": [
-                    {
-                        "field": "Model name:",
-                        "data": "Intel(R) Xeon(R) Gold 6148",
-                        "children": [
-                            {"field": "Socket(s):", "data": "2"},
-                            {"field": "Core(s) per socket:", "data": "20"},
-                        ],
-                    },
-                    {"field": "L3 cache:", "data": "55 MiB"},
-                ]
-            }
-        ),
+        "env LC_ALL=C lscpu --json": """{"lscpu": [
+            {"field": "Model name:", "data": "Intel(R) Xeon(R) Gold 6148", "children": [
+                {"field": "Socket(s):", "data": "2"}, {"field": "Core(s) per socket:", "data": "20"}]},
+            {"field": "L3 cache:", "data": "55 MiB"}]}""",
         "ls /sys/devices/system/node": "has_cpu node1 node0 online",
         "ls /sys/devices/system/cpu/vuln": "meltdown",
         "ls /sys/kernel/mm/hugepages": "hugepages-2048kB",
@@ -72,8 +61,11 @@ def test_a_server_is_described() -> None:
     assert (found["cpu"]["governor"], found["cpu"]["turbo"]) == ("performance", False)
     assert found["cpu"]["caches"] == {"L3": "55 MiB"}
     assert found["distribution"] == "Debian GNU/Linux 12 (bookworm)"
-    assert [(each["node"], each["cpus"]) for each in found["numa_nodes"]] == [(0, "0-19,40-59"), (1, "20-39,60-79")]
-    assert found["hugepages"] == [{"page_bytes": 2097152, "total": 64, "free": 60}]
+    assert [(numa_node["node"], numa_node["cpus"]) for numa_node in found["numa_nodes"]] == [
+        (0, "0-19,40-59"),
+        (1, "20-39,60-79"),
+    ]
+    assert found["hugepages"] == [{"of_mib": 2.0, "total": 64, "free": 60}]
     assert found["memory"]["total_bytes"] == 263855736 * 1024
     assert found["memory"]["devices"] == [{"Size": "16 GB", "Locator": "A1", "Speed": "2666 MT/s"}]
     assert found["memory"]["transparent_hugepages"] == "madvise"

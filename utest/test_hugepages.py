@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.errors import PodperfError, Unavailable
-from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.hosts.way_back import changes
 from podperf.kernel import hugepages
@@ -91,18 +90,10 @@ def test_three_pods_take_three_pages_of_a_gibibyte() -> None:
     assert f"tee {folder}/nr_hugepages" in host.commands
 
 
-class _WithoutPages(ScriptedHost):
-    """A host whose kernel has no such pages: `test -w` fails."""
-
-    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
-        assert command[0] == "test"
-        return Completed(command, 1, "", "")
-
-
 def test_pages_that_the_machine_cannot_give_are_unavailable_with_the_remedy() -> None:
     folder = hugepages.folder(PageSize.ONE_GIB)
     with pytest.raises(Unavailable, match=r"`hugepagesz=1G hugepages=2` on the kernel's command line.*pdpe1gb"):
-        hugepages.try_to_reserve(_WithoutPages(), PageSize.ONE_GIB, [128, 128])
+        hugepages.try_to_reserve(ScriptedHost(refused={"test": ""}), PageSize.ONE_GIB, [128, 128])
     files = {f"{folder}/{name}_hugepages": "0" for name in ("nr", "free", "surplus")}
     full = ScriptedHost(files, patient=True)
     with pytest.raises(Unavailable, match="`hugepagesz=1G hugepages=1`"):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from podperf.__main__ import call
 from podperf.cluster import pod_image
 from podperf.cluster.oci_archive import Archive, ImageFile, layer_of, read_archive, write_archive
 from podperf.cluster.pod_image import _copied_to, filtered, locked_files
@@ -113,12 +114,12 @@ def test_a_copy_of_an_image_is_not_written_where_somebody_else_chooses(tmp_path:
     victim.write_bytes(b"precious")
     file.symlink_to(victim)
     os.chown(file, 12345, 12345, follow_symlinks=False)  # planted in a folder such as /tmp
-    with pytest.raises(PodperfError, match=r"another user can change .*/copy.tar"):
+    with pytest.raises(PodperfError, match=r"the user 12345 owns .*/copy.tar, and nodes would run"):
         _copied_to(archive, file)
     file.unlink()
     file.write_bytes(b"")
     os.chown(file, 12345, 12345)  # its owner could change the image later
-    with pytest.raises(PodperfError, match="another user can change"):
+    with pytest.raises(PodperfError, match=r"the user 12345 owns .*/copy.tar"):
         _copied_to(archive, file)
     file.unlink()
     os.mkfifo(file)
@@ -128,6 +129,12 @@ def test_a_copy_of_an_image_is_not_written_where_somebody_else_chooses(tmp_path:
     file.symlink_to(victim)
     assert _copied_to(archive, file) == file
     assert (file.read_bytes(), victim.read_bytes()) == (b"image", b"precious")
+    tmp_path.chmod(0o1777)  # as /tmp: nobody else can replace the copy
+    assert _copied_to(archive, file) == file
+    os.chown(tmp_path, 0, 12345)
+    tmp_path.chmod(0o775)
+    with pytest.raises(PodperfError, match="the members of the group 12345 can write to"):
+        _copied_to(archive, file)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +153,6 @@ def test_an_option_may_stand_before_the_file(
 
     monkeypatch.setattr(pod_image, "ready_image", ready)
     file = tmp_path / "podperf.tar"
-    assert pod_image.main([str(file) if each == "FILE" else each for each in words]) == 0
+    assert call(["image", *(str(file) if word == "FILE" else word for word in words)]) == 0
     assert asked == [pod_image.WHOLE] and file.read_bytes() == b"image"
     assert f"docker load --input {file}" in capsys.readouterr().out

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Completed
 from podperf.hosts.local import LocalHost
 from podperf.testbed.isolation import (
     Network,
@@ -23,6 +22,7 @@ from podperf.testbed.isolation import (
     ssh_session,
 )
 from podperf.topology import SCHEMA_PATH, PortSettings, Topology, load_topology
+from scripted_host import ScriptedHost
 
 SSH = SshSession("192.0.2.9", "192.0.2.1")
 
@@ -159,18 +159,8 @@ def test_links_in_a_circle_end_and_the_own_address_is_always_seen(
     assert len(said) <= len(links)
 
 
-class RecordedHost(LocalHost):
-    """A host that answers `ip` from a table."""
-
-    def __init__(self, answers: dict[str, str]) -> None:
-        super().__init__()
-        self.answers = answers
-
-    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
-        answer = self.answers.get(" ".join(command))
-        if answer is None and check:
-            raise CommandFailed(self.name, command, 2, "no answer")
-        return Completed(command, 0 if answer is not None else 2, answer or "", "")
+def recorded(answers: dict[str, str]) -> ScriptedHost:
+    return ScriptedHost(answers=answers, refused={"": "no answer"})
 
 
 def external(left: PortSettings, right: PortSettings) -> Topology:
@@ -182,7 +172,7 @@ SHOW = "ip -json -details address show"
 ROUTES = "ip -json route show table all"
 
 
-def refused(topology: Topology, host: RecordedHost, inner: RecordedHost | None = None) -> Sequence[str]:
+def refused(topology: Topology, host: ScriptedHost, inner: ScriptedHost | None = None) -> Sequence[str]:
     try:
         refuse_shared_ports(topology, host, lambda _: inner or host, SSH)
     except PodperfError as error:
@@ -191,7 +181,7 @@ def refused(topology: Topology, host: RecordedHost, inner: RecordedHost | None =
 
 
 def test_each_port_is_judged_in_its_own_namespace() -> None:
-    host = RecordedHost(
+    host = recorded(
         {
             SHOW: '[{"ifindex": 2, "ifname": "eth1", "altnames": ["enp3"], "link_type": "ether", "addr_info": []}]',
             ROUTES: '[{"dst": "default", "dev": "eth0"}]',
@@ -199,7 +189,7 @@ def test_each_port_is_judged_in_its_own_namespace() -> None:
             "ip -json netns list": '[{"name": "gen", "id": 0}]',
         }
     )
-    gen = RecordedHost(
+    gen = recorded(
         {
             SHOW: '[{"ifindex": 2, "ifname": "eth1", "link_type": "ether", "addr_info": []}]',
             ROUTES: '[{"dst": "default", "dev": "eth1"}]',
@@ -217,7 +207,7 @@ def test_each_port_is_judged_in_its_own_namespace() -> None:
 
 
 def test_one_interface_by_two_names_is_refused() -> None:
-    host = RecordedHost(
+    host = recorded(
         {SHOW: '[{"ifindex": 2, "ifname": "eth1", "altnames": ["enp3"], "link_type": "ether"}]', ROUTES: "[]"}
     )
     assert refused(external(PortSettings("eth1"), PortSettings("enp3")), host) == [
@@ -226,7 +216,7 @@ def test_one_interface_by_two_names_is_refused() -> None:
 
 
 def test_ports_that_the_run_makes_are_not_looked_at() -> None:
-    assert refused(external(PortSettings(), PortSettings()), RecordedHost({})) == ()
+    assert refused(external(PortSettings(), PortSettings()), recorded({})) == ()
 
 
 def test_this_machine_can_be_read_and_its_own_default_route_is_refused() -> None:

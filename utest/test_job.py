@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from itertools import combinations
@@ -17,23 +15,21 @@ import yaml
 
 import made_up
 from podperf import __version__
+from podperf.__main__ import main
 from podperf.cluster.oci_archive import layer_of
 from podperf.cluster.pod_image import HOME, podperf_files
 from podperf.errors import PodperfError
 from podperf.history import runs
 from podperf.kubernetes import manifests
-from podperf.kubernetes.job_index import nodes_of_index, pairs
 from podperf.kubernetes.manifests import RUN, PodWishes
 from podperf.kubernetes.rights import NAMESPACED_FILE
-from podperf.kubernetes.settings import WHOLE_IMAGE
-from podperf.records import read_record
-from podperf.report import command
+from podperf.kubernetes.settings import WHOLE_IMAGE, KubernetesSettings
+from podperf.kubernetes.tester_objects import named_nodes, planned
+from podperf.records import Record, read_record
 from podperf.report.nodes import nodes_of, slowest_first, slowest_words
 from podperf.testers import TESTERS
-from podperf.testers.kubernetes_plan import named_nodes, planned
-from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.topology import load_topology
-from run_command.job import LONGEST_NAME, measuring
+from run_command.job import LONGEST_NAME, measuring, nodes_of_index, pairs
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "topologies/kubernetes/job.yaml"
@@ -107,7 +103,7 @@ def test_the_manifest_fits_the_other_files() -> None:
     (container,) = spec["containers"]
     assert container["image"] == WHOLE_IMAGE == f"localhost/podperf/whole:{__version__}"
     assert job["spec"]["completions"] == len(pairs(settings["data"]["nodes"].split()))
-    assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in spec["volumes"]}
+    assert {each["name"] for each in container["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
 
 
 def test_a_pod_that_is_alone_refuses_other_runs_and_not_its_own() -> None:
@@ -124,14 +120,11 @@ def test_a_pod_that_is_alone_refuses_other_runs_and_not_its_own() -> None:
 def test_pods_go_to_the_named_nodes() -> None:
     for names, nodes in ((("a",), ["a", "a"]), (("a", "b"), ["a", "b"])):
         settings = KubernetesSettings(PodWishes("i"), node_names=names)
-        assert [each.name for each in named_nodes(settings) if each] == nodes
-        pods = [each for each in planned(settings) if each["kind"] == "Pod"]
-        terms = [
-            each["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] for each in pods
-        ]
-        assert [each["nodeSelectorTerms"][0]["matchFields"][0]["values"] for each in terms] == [
-            [each] for each in nodes
-        ]
+        assert [named_node.name for named_node in named_nodes(settings) if named_node] == nodes
+        affinities = [each["spec"]["affinity"] for each in planned(settings) if each["kind"] == "Pod"]
+        terms = [affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] for affinity in affinities]
+        fields = [term["nodeSelectorTerms"][0]["matchFields"][0]["values"] for term in terms]
+        assert fields == [[node] for node in nodes]
 
 
 @pytest.mark.parametrize(
@@ -142,21 +135,16 @@ def test_pods_go_to_the_named_nodes() -> None:
     ],
 )
 def test_outside_of_a_job_the_command_says_what_is_missing(
-    tmp_path: Path, environment: dict[str, str], said: str
+    tmp_path: Path, environment: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     settings, _, _ = documents()
     topology = tmp_path / "topology.yaml"
     topology.write_text(settings["data"]["topology.yaml"])
-    done = subprocess.run(
-        [sys.executable, "-m", "run_command.job", "podperf", "no", str(topology)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PYTHONPATH": str(ROOT / "libraries"), **environment},
-    )
-    assert done.returncode == 252
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert main(["job", str(topology)]) == 254
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
 
 
 def test_the_image_has_podperf_and_its_locked_packages() -> None:
@@ -171,11 +159,15 @@ def test_the_image_has_podperf_and_its_locked_packages() -> None:
     assert len(set(names)) == len(names)
 
 
-def of_nodes(record: Any, *nodes: str) -> Any:
-    """The document of a record whose pods were on these nodes."""
-    document = record.to_json()
-    pods = {side: {"node": node} for side, node in zip(("left", "right"), (nodes[0], nodes[-1]), strict=True)}
-    return {**document, "tester": {**(document["tester"] or {}), "pods": pods}}
+def of_nodes(document: dict[str, Any], *nodes: str) -> dict[str, Any]:
+    """A record as a Job's run would have written it: its pods are on these nodes, and its testbed has their names."""
+    pods = {"left": {"node": nodes[0]}, "right": {"node": nodes[-1]}}
+    testbed = {**document["testbed"], "name": ".".join(["cluster", *nodes])}
+    return {**document, "testbed": testbed, "tester": {**document["tester"], "pods": pods}}
+
+
+def linux_bridge(rate: float) -> dict[str, Any]:
+    return made_up.forwarding_record("linux-bridge", rate)[0].to_json()
 
 
 RATES = {
@@ -189,25 +181,23 @@ RATES = {
 
 
 def test_the_slowest_node_is_named_and_not_those_that_were_measured_with_it() -> None:
-    records = [of_nodes(made_up.forwarding_record("linux-bridge", rate)[0], *pair) for pair, rate in RATES.items()]
+    records = [Record.of(of_nodes(linux_bridge(rate), *pair)) for pair, rate in RATES.items()]
     speeds = slowest_first(records)
     assert speeds[0].name == "d"
     assert speeds[0].ratio < 0.75
-    assert all(each.ratio > 1.2 for each in speeds[1:])
+    assert all(speed.ratio > 1.2 for speed in speeds[1:])
     assert slowest_words(speeds).startswith("slowest of 4 nodes: d (0.")
 
 
 def test_nothing_is_named_without_another_node_to_compare_with() -> None:
-    record, _ = made_up.forwarding_record("linux-bridge", 1e5)
-    assert not slowest_first([of_nodes(record, "a", "b")])
-    assert not slowest_first([record.to_json()])
+    assert not slowest_first([Record.of(of_nodes(linux_bridge(1e5), "a", "b"))])
+    assert not slowest_first([Record.of(linux_bridge(1e5))])
     assert not slowest_words([])
 
 
 @pytest.mark.parametrize("pods", [None, [], {"left": None}, {"left": {"node": 7}}])
 def test_a_description_of_another_form_names_no_node(pods: object) -> None:
-    record = made_up.forwarding_record("linux-bridge", 1e5)[0].to_json()
-    assert nodes_of({**record, "tester": {"pods": pods}}) == ()
+    assert nodes_of(Record.of({**linux_bridge(1e5), "tester": {"pods": pods}})) == ()
 
 
 def test_one_report_of_all_pairs_names_the_slowest_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,9 +205,8 @@ def test_one_report_of_all_pairs_names_the_slowest_nodes(tmp_path: Path, capsys:
     for pair, rate in RATES.items():
         folders.append(tmp_path / f"cluster.{'.'.join(pair)}")
         path = made_up.write(folders[-1], *made_up.forwarding_record("linux-bridge", rate))
-        document = of_nodes_document(json.loads(path.read_text()), *pair)
-        path.write_text(json.dumps(document))
-    assert command.main([*map(str, folders), "--output", str(tmp_path / "all")]) == 0
+        path.write_text(json.dumps(of_nodes(json.loads(path.read_text()), *pair)))
+    assert main(["report", *map(str, folders), "--output", str(tmp_path / "all")]) == 0
     assert "slowest of 4 nodes: d (" in capsys.readouterr().out
     report = json.loads((tmp_path / "all/conformance.json").read_text())
     assert report["nodes"][0]["name"] == "d"
@@ -237,16 +226,5 @@ def test_a_report_of_many_runs_reads_each_record_a_few_times(tmp_path: Path, mon
         return read_record(path, **options)
 
     monkeypatch.setattr(runs, "read_record", counted)
-    assert command.main([*map(str, folders), "--output", str(tmp_path / "all")]) == 0
+    assert main(["report", *map(str, folders), "--output", str(tmp_path / "all")]) == 0
     assert len(read) <= len(folders)
-
-
-def of_nodes_document(document: dict[str, Any], *nodes: str) -> dict[str, Any]:
-    """A written record as a Job's run would have written it: its testbed has the nodes in its name."""
-    pods = {"left": {"node": nodes[0]}, "right": {"node": nodes[-1]}}
-    name = ".".join(["cluster", *nodes])
-    return {
-        **document,
-        "testbed": {**document["testbed"], "name": name},
-        "tester": {**document["tester"], "pods": pods},
-    }

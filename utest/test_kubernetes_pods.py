@@ -15,18 +15,19 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.kernel.cpus import Cpus
+from podperf.kubernetes import pods as of_pods
 from podperf.kubernetes.api import ApiError
-from podperf.kubernetes.placement import PodPlacement
+from podperf.kubernetes.chain_pods import ChainPod, ChainPods, StartedPod, manifests_of
+from podperf.kubernetes.pods import KubernetesPods, KubernetesRuntime
+from podperf.kubernetes.running_pods import PodPlacement
+from podperf.kubernetes.settings import ChainSettings
 from podperf.model import Chain, FrameSize, PageSize
 from podperf.pods import POD_RUNTIMES, runtime_of
-from podperf.pods import kubernetes as of_pods
 from podperf.pods.base import PodProgram
-from podperf.pods.kubernetes import KubernetesPods, KubernetesRuntime
-from podperf.pods.kubernetes_run import ChainPod, ChainPods, ChainSettings, RunInCluster, StartedPod, manifests_of
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, plan
-from podperf.preflight.recording import Kind, Step
+from podperf.preflight.recording import Kind
 from podperf.topology import SCHEMA_PATH, Topology, TopologyError, load_topology
 from scripted_host import ScriptedHost
 
@@ -84,7 +85,7 @@ def test_a_pod_with_a_program_waits_for_it_with_the_rights_that_it_needs() -> No
     assert container["image"] == "mine:1"
     assert container["command"] == ["sh", "/run/podperf/containers/pod1/program"]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_RAW", "BPF"]}
-    volumes = {each["name"]: each for each in pod["spec"]["volumes"]}
+    volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
     mounts = {each["name"]: each for each in container["volumeMounts"]}
     folders = {"sockets": "/run/podperf/sockets", "pipes": "/run/podperf/containers/pod1"}
     for name, folder in folders.items():
@@ -106,9 +107,9 @@ def test_a_program_has_the_hugepages_that_its_pod_asks_for(
     pod = manifest_of(PodProgram(), isolation=isolation, **given)
     (container,) = pod["spec"]["containers"]
     resources = container["resources"]
-    for each in resources.values():
-        assert {key: value for key, value in each.items() if key.startswith("hugepages")} == asked
-        assert "memory" in each, "Kubernetes refuses hugepages without CPUs or memory"
+    for resource in resources.values():
+        assert {key: value for key, value in resource.items() if key.startswith("hugepages")} == asked
+        assert "memory" in resource, "Kubernetes refuses hugepages without CPUs or memory"
     assert runtime_of(topology(**given).pods).pages(PageSize.TWO_MIB) == pages
 
 
@@ -123,7 +124,7 @@ class Pods(ChainPods):
         return pod.name
 
     def await_running(self, pod: str) -> StartedPod:
-        return StartedPod(pod, "node7", "image", "BestEffort", f"number of {pod}", "podperf-1", "1")
+        return StartedPod(pod, "node7", "image", "BestEffort", f"number of {pod}", "1")
 
     def attached(self, pod: str) -> dict[str, list[str]]:
         return {}
@@ -241,9 +242,9 @@ def test_no_process_of_the_machine_is_the_first_one_of_a_container(number: str, 
 
 def test_a_pod_of_a_run_tells_its_container_and_is_gone_when_its_node_says_so() -> None:
     server: Any = OneNode()
-    run = RunInCluster(server, settings_of())
+    run = ChainPods(server, settings_of())
     name = run.create(ChainPod("pod1"))
-    assert run.await_running(name) == StartedPod(name, "node7", "sha256:1", "BestEffort", NUMBER, "podperf-cafe", "u")
+    assert run.await_running(name) == StartedPod(name, "node7", "sha256:1", "BestEffort", NUMBER, "u")
     run.delete(name)
     run.await_gone([name])
     ((path, seconds),) = server.asked
@@ -253,41 +254,21 @@ def test_a_pod_of_a_run_tells_its_container_and_is_gone_when_its_node_says_so() 
     assert server.asked[-1][0] == path.rpartition("/pods/")[0]
 
 
-def shown(steps: Sequence[Step], without: str = "") -> list[tuple[str, ...]]:
-    """The steps as text, without commands that begin with this word."""
-    said = [(each.phase, each.namespace, str(each.kind), each.text, each.content) for each in steps]
-    return [each for each in said if not (without and each[3].startswith(without))]
-
-
-def test_a_plan_shows_the_objects_and_else_what_it_shows_for_namespaces() -> None:
-    chain = Chain("linux-bridge", 2)
-    steps = plan(topology(), chain, SMALL, CPUS).steps
-    made = [each for each in steps if each.text.startswith("kubectl create")]
+def test_a_plan_shows_the_objects_of_a_run_and_what_it_deletes() -> None:
+    steps = plan(topology(), Chain("linux-bridge", 2), SMALL, CPUS).steps
+    made = [step for step in steps if step.text.startswith("kubectl create")]
     assert {each.phase for each in made} == {SET_UP}
     objects = [found for each in made for found in yaml.safe_load_all(each.content)]
     assert [each["kind"] for each in objects] == ["Namespace", "ConfigMap", "Pod", "Pod"]
     assert [each["metadata"]["name"] for each in objects[2:]] == ["pod1-plan", "pod2-plan"]
-    gone = [each.text for each in steps if each.text.startswith("kubectl delete")]
+    gone = [step.text for step in steps if step.text.startswith("kubectl delete")]
     assert gone[-1] == "kubectl delete namespace podperf-plan" and len(gone) == 3
-    assert {each.phase for each in steps if each.text.startswith("kubectl delete")} == {TEAR_DOWN}
-
-    usual = shown(plan(replace(topology(), pods=type(topology().pods)()), chain, SMALL, CPUS).steps)
-    expected = [
-        tuple(
-            f"ip netns attach podperf-{name} '<first process of {name}-plan>'"
-            if text == f"ip netns add podperf-{name}"
-            else text
-            for text in each
-        )
-        for each in usual
-        for name in [next((pod for pod in ("pod1", "pod2") if pod in each[3]), "pod1")]
-    ]
-    assert shown(steps, without="kubectl") == expected
+    assert {step.phase for step in steps if step.text.startswith("kubectl delete")} == {TEAR_DOWN}
 
 
 def test_a_plan_in_a_given_namespace_makes_none() -> None:
     steps = plan(topology(namespace="mine"), Chain("macvlan", 1), SMALL, CPUS).steps
-    objects = [found for each in steps if "create" in each.text for found in yaml.safe_load_all(each.content)]
+    objects = [found for step in steps if "create" in step.text for found in yaml.safe_load_all(step.content)]
     assert [(each["kind"], each["metadata"]["namespace"]) for each in objects] == [
         ("ConfigMap", "mine"),
         ("Pod", "mine"),
@@ -308,24 +289,24 @@ def test_a_namespace_that_forbids_a_pod_by_its_security_level_is_a_skip(answer: 
 
     server: Any = Forbids()
     with pytest.raises(raised, match=answer):
-        RunInCluster(server, settings_of()).create(ChainPod("pod1", PodProgram()))
+        ChainPods(server, settings_of()).create(ChainPod("pod1", PodProgram()))
 
 
 def test_a_plan_shows_the_program_of_a_pod_and_its_object() -> None:
     steps = plan(topology(), Chain("memif", 2), SMALL, CPUS).steps
-    started = [each for each in steps if each.text.startswith("env") and "dpdk-testpmd" in each.text]
+    started = [step for step in steps if step.text.startswith("env") and "dpdk-testpmd" in step.text]
     assert [(each.namespace, each.kind) for each in started] == [("pod1", Kind.START), ("pod2", Kind.START)]
-    ended = [each.text for each in steps if " TERM " in each.text or " KILL " in each.text]
+    ended = [step.text for step in steps if " TERM " in step.text or " KILL " in step.text]
     assert len(ended) == 2 and all(" TERM " in each for each in ended), "a program of a plan ends at the first signal"
     pods = [
         found
-        for each in steps
-        if "kubectl create" in each.text
-        for found in yaml.safe_load_all(each.content)
+        for step in steps
+        if "kubectl create" in step.text
+        for found in yaml.safe_load_all(step.content)
         if found["kind"] == "Pod"
     ]
     assert len(pods) == 2
-    given = [each["spec"]["containers"][0]["securityContext"]["capabilities"].get("add") for each in pods]
+    given = [pod["spec"]["containers"][0]["securityContext"]["capabilities"].get("add") for pod in pods]
     assert given == [list(AF_XDP_CAPABILITIES)] * 2
 
 
@@ -341,7 +322,7 @@ def test_a_cluster_that_does_not_answer_is_a_reason(tmp_path: Path) -> None:
     found = runtime_of(topology(kubeconfig=str(tmp_path / "none")).pods)
     assert isinstance(found, KubernetesRuntime)
     assert str(found.unavailable(ScriptedHost())).startswith("no cluster: ")
-    assert found.cluster is not None and found.cluster.kubeconfig == str(tmp_path / "none")
+    assert found.settings.kubeconfig == str(tmp_path / "none")
     found.close()
 
 

@@ -22,10 +22,10 @@ def test_loads_are_shares_of_the_pdr_and_the_ndr_itself(pdr: float, share: float
     method = LatencyByLoad.beside(half.run(dut), metrics, 0.2)
     assert method is not None
     result = method.run(dut)
-    assert [each.trial.load for each in dut.trials] == pytest.approx([pdr / 2, pdr / 10, pdr * 0.9, pdr * share])
-    loads = [each["load"] for each in json.loads(json.dumps(result.as_record()))["steps"]]
+    assert [trial.trial.load for trial in dut.trials] == pytest.approx([pdr / 2, pdr / 10, pdr * 0.9, pdr * share])
+    loads = [step["load"] for step in json.loads(json.dumps(result.as_record()))["steps"]]
     assert loads == sorted(loads) and len(loads) == 4
-    assert len(result.metrics) == 6 and not any(each.unfinished for each in result.metrics.values())
+    assert len(result.metrics) == 9 and not any(metric.unfinished for metric in result.metrics.values())
 
 
 def test_without_a_pdr_the_shares_are_those_of_the_ndr_and_an_unfinished_rate_marks_its_figures() -> None:
@@ -33,7 +33,7 @@ def test_without_a_pdr_the_shares_are_those_of_the_ndr_and_an_unfinished_rate_ma
     method = LatencyByLoad.beside(LatencyAtShare(1e5, "NDR").run(dut), metrics, 0.2)
     assert method is not None
     found = method.run(dut).metrics
-    assert [each.trial.load for each in dut.trials[1:]] == pytest.approx([1e4, 9e4, 1e5])
+    assert [trial.trial.load for trial in dut.trials[1:]] == pytest.approx([1e4, 9e4, 1e5])
     assert all(each.unfinished for each in found.values())
 
 
@@ -50,4 +50,4 @@ def test_a_step_that_returns_nothing_has_no_figure() -> None:
     method = LatencyByLoad.beside(LatencyAtShare(1e5, "PDR").run(dut), {"pdr": Measured(1e5)}, 0.2)
     assert method is not None
     result = method.run(dut)
-    assert result.metrics == {} and all(each["latency"] is None for each in result.as_record()["steps"])
+    assert result.metrics == {} and all(step["latency"] is None for step in result.as_record()["steps"])

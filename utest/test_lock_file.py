@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from configparser import ConfigParser
 from importlib.metadata import version
 from pathlib import Path
 
@@ -33,21 +32,7 @@ def test_everything_that_is_locked_has_hashes() -> None:
     assert [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry] == []
 
 
-def test_the_documentation_says_how_the_lock_file_is_made() -> None:
-    command = LOCK.splitlines()[1].removeprefix("#").strip()
-    assert command.startswith("uv pip compile --universal --generate-hashes ")
-    assert command in (ROOT / "docs" / "installation.md").read_text()
-
-
 @pytest.mark.parametrize("locked", HERE, ids=str)
 def test_the_tests_run_with_the_locked_version(locked: Requirement) -> None:
     """With another one, users would get versions that no test has seen."""
     assert version(locked.name) in locked.specifier
-
-
-def test_every_stage_with_our_requirements_has_the_locked_versions() -> None:
-    settings = ConfigParser(interpolation=None)
-    settings.read(ROOT / "tox.ini")
-    stages = [each["deps"].split("\n") for each in settings.values() if "-r requirements.txt" in each.get("deps", "")]
-    assert len(stages) >= 3
-    assert all("-c build/constraints.txt" in each for each in stages)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from podperf.cluster.certificates import LIFE, Authority
-from podperf.kubernetes.expiry import expired
+from podperf.cluster.core import LIFE, Authority
+from podperf.kubernetes.client import expired
 
 NOW = datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
 
@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
 def token(**claims: object) -> str:
     """A JWT. Nobody checks its signature here."""
     parts = (json.dumps(each).encode() for each in ({"alg": "RS256"}, claims))
-    return ".".join([*(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts), "signature"])
+    return ".".join([*(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts), "signature"])
 
 
 def test_an_expired_certificate_is_named_with_its_end() -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import made_up
-from podperf.report import command
-from podperf.report.many_runs import MOST_RUNS, are_many, read_many
-from podperf.report.node_map import node_map
-from test_reports import Balanced
+from podperf.__main__ import main
+from podperf.errors import ExitCode
+from podperf.report.nodes_page import MOST_RUNS, are_many, node_map, read_many
+from test_report_page import Seen
 
 NODES = [f"n{number}" for number in range(1, 10)]  # 36 pairs
 SLOW, SLOW_PATH = "n4", ("n2", "n8")
@@ -40,8 +40,8 @@ def folders(tmp_path: Path) -> list[Path]:
 
 def report(folders: list[Path], output: Path, *further: str) -> tuple[int, str, dict[str, Any]]:
     """The exit code, the text of the page, and the data."""
-    code = command.main([*map(str, folders), "--output", str(output), *further])
-    page = Balanced((output / "nodes.html").read_text())
+    code = main(["report", *map(str, folders), "--output", str(output), *further])
+    page = Seen((output / "nodes.html").read_text())
     return code, page.text, json.loads((output / "nodes.json").read_text())
 
 
@@ -49,7 +49,7 @@ def test_many_pairs_have_a_report_of_nodes_and_pairs(
     folders: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folders[0] / "conformance.html").write_text("its own report")
-    before = {each: sorted(each.iterdir()) for each in folders}
+    before = {folder: sorted(folder.iterdir()) for folder in folders}
     code, page, data = report(folders, tmp_path / "report", "--openmetrics", str(tmp_path / "metrics"))
     assert code == 0
     said = capsys.readouterr().out
@@ -57,15 +57,15 @@ def test_many_pairs_have_a_report_of_nodes_and_pairs(
     assert data["nodes"][0]["name"] == SLOW
     first = data["pairs"][0]
     assert tuple(first["nodes"]) == SLOW_PATH and first["beside_nodes"] < 0.9
-    assert [each["share_of_median"] < 0.6 for each in data["pairs"]] == [
-        SLOW in each["nodes"] for each in data["pairs"]
+    assert [pair["share_of_median"] < 0.6 for pair in data["pairs"]] == [
+        SLOW in pair["nodes"] for pair in data["pairs"]
     ]
     assert (tmp_path / "report" / first["results"]).resolve() in folders
     assert "Pairs that are slower than their nodes" in page and "n2 and n8" in page
     assert "needs one node" in page and "What failed" not in page
     assert "href='../all/cluster.n1.n2/conformance.html'" in (tmp_path / "report/nodes.html").read_text()
     assert (tmp_path / "metrics").read_text()
-    assert {each: sorted(each.iterdir()) for each in folders} == before, "a run has made its own report"
+    assert {folder: sorted(folder.iterdir()) for folder in folders} == before, "a run has made its own report"
 
 
 def test_what_failed_and_what_cannot_be_read_is_told(
@@ -76,7 +76,7 @@ def test_what_failed_and_what_cannot_be_read_is_told(
     (tmp_path / "all" / "nothing").mkdir()
     code, page, data = report([*folders, tmp_path / "all/nothing"], tmp_path / "report")
     captured = capsys.readouterr()
-    assert code == 1
+    assert code == ExitCode.NOT_DONE
     assert "    pod ended: <OOMKilled>\n" in captured.out
     assert "bad.json" in captured.err and "nothing: no records in it" in captured.err
     assert "What failed" in page and "pod ended: <OOMKilled>" in page and "bad.json" in page
@@ -100,10 +100,10 @@ def test_the_latest_run_of_a_pair_counts(tmp_path: Path) -> None:
             path.write_text(json.dumps(json.loads(path.read_text()) | {"started": started}))
     other = write_pair(tmp_path, ("a", "c"), 2e5, started="2026-11-23T10:00:00+00:00")
     found = read_many([late, early, other, late])
-    assert [each.folder for each in found.runs] == [other, early, late]
+    assert [run.folder for run in found.runs] == [other, early, late]
     (rates,) = found.rates.values()
     assert rates[("a", "b")] > 1.5e5
-    assert {each.run.folder for each in found.pairs} == {late, other}
+    assert {pair.run.folder for pair in found.pairs} == {late, other}
 
 
 def test_a_map_has_a_cell_for_each_pair_and_names_only_where_there_is_room() -> None:
@@ -114,3 +114,32 @@ def test_a_map_has_a_cell_for_each_pair_and_names_only_where_there_is_room() -> 
     many = node_map([f"n{number}" for number in range(200)], {("n0", "n1"): 1.0})
     assert many.count("<rect") == 1 + 19_900 and ">n3</text>" not in many
     assert node_map(["a", "b"], {("a",): 1.0, ("b",): 0.5}) == ""
+
+
+def test_names_without_end_make_no_page_without_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each cell of the map names two nodes, and the number of cells grows with the square of the nodes."""
+    names = [f"{number}-" + "n" * 10_000 for number in range(MOST_RUNS + 2)]
+    many = {f"pod{number}": {"node": f"{number}"} for number in range(1000)}
+    folders = [write_pair(tmp_path / "all", (f"a{number}", "b"), 1e5) for number in range(MOST_RUNS + 1)]
+    for folder, pair in zip(folders, pairwise(names), strict=True):
+        (path,) = (folder / "records").glob("*linux-bridge*")
+        document = json.loads(path.read_text())
+        document["tester"]["pods"] = {"left": {"node": pair[0]}, "right": {"node": pair[1]}, **many}
+        path.write_text(json.dumps(document))
+    assert report(folders, tmp_path / "report")[0] == 0
+    assert len(read_many(folders).nodes) == len(names)
+    assert (tmp_path / "report" / "nodes.html").stat().st_size < 1_000_000
+    wide = node_map([f"n{number}" for number in range(900)], {("n0", "n1"): 0.5, ("n0", "n899"): 1.0})
+    assert "; 600 faster nodes are not drawn" in wide and wide.count("<rect") < 50_000
+
+
+@pytest.mark.parametrize("several", [1, 2, MOST_RUNS + 1])
+def test_a_folder_of_any_name_has_a_report(several: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The author of results chooses the name of their folder: bytes that are no UTF-8, and escapes."""
+    for number in range(several):
+        folder = write_pair(tmp_path / "all", (f"a{number}", "b"), 1e5)
+        (folder / "records" / "damaged.json").write_text("[")
+        folder.rename(folder.with_name(f"\udcff\x1b[2J{number}"))  # the byte 0xff, which is no UTF-8
+    assert main(["report", *map(str, sorted((tmp_path / "all").iterdir()))]) == ExitCode.NOT_DONE
+    said = capsys.readouterr()
+    assert (said.out + said.err).replace("\n", "").replace("\t", "").isprintable()

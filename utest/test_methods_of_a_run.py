@@ -12,15 +12,16 @@ import pytest
 
 from podperf.errors import Unavailable
 from podperf.kernel.thread_time import CpuUser
+from podperf.methods import METHODS
 from podperf.model import Chain, Direction, DirectionResult, Trial, TrialResult
 from podperf.progress import Progress
-from podperf.run import FurtherMethods, Run, Session, repeat_instantiation, soak
+from podperf.run import Run, Session
 from podperf.run import TestIdentity as Identity
-from podperf.run.by_method import measure_by_method
+from podperf.run.measurement import measure_by_method
 from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
 from podperf.testers.base import UNPACED, Ability, PortFacts, TesterFacts
+from podperf.thresholds import Status
 from podperf.topology import SCHEMA_PATH, Threshold, load_topology
-from podperf.verdicts.thresholds import Status
 from scripted_host import ScriptedHost
 from test_run import CEILING, LATENCY, SMALL, SimulatedTestbed, SimulatedTester, equipment
 
@@ -83,7 +84,7 @@ def run(testbed: Testbed, tmp_path: Path) -> Run:
     session = Session(load_topology(SCHEMA_PATH.parent / "local.yaml"), tmp_path, Progress())
     session.equipment = equipment(testbed)
     made = Run(session)
-    made.kept.limits.clock = lambda: testbed.now
+    made.shared.limits.clock = lambda: testbed.now
     made.begin_test(Identity("test", "suite", ("sec-4.2",)), Chain("linux-bridge", 1), SMALL)
     return made
 
@@ -96,41 +97,41 @@ def recorded(run: Run) -> Mapping[str, Any]:
 
 
 def test_a_loss_curve_is_in_the_record_with_its_trials(run: Run) -> None:
-    FurtherMethods(run.measurement).loss_curve()
+    run.measurement.by(METHODS["loss_curve"])
     record = recorded(run)
     points = record["methods"]["loss_curve"]["points"]
-    assert [each["phase"] for each in record["trials"]] == ["loss_curve"] * len(points)
-    loads = [each["load"] for each in points]
+    assert [trial["phase"] for trial in record["trials"]] == ["loss_curve"] * 2 * len(points)
+    loads = [point["load"] for point in points]
     assert loads == sorted(loads, reverse=True) and loads[0] == pytest.approx(0.95e6)
     found = record["results"]["loss_free_load"]
     assert found["frames_per_second"] <= CAPACITY * 1.01 < found["high_frames_per_second"]
 
 
 def test_bursts_follow_the_search_and_tell_the_buffer(run: Run, testbed: Testbed) -> None:
-    FurtherMethods(run.measurement).back_to_back()
+    run.measurement.by(METHODS["back_to_back"])
     record = recorded(run)
     found = record["methods"]["back_to_back"]
     assert found["throughput"] == record["results"]["ndr"]["frames_per_second"]
     assert found["mean"] == pytest.approx(BUFFER / (1 - CAPACITY / 1e6), rel=0.03)
     assert record["results"]["buffer_time"]["seconds"] == pytest.approx(BUFFER / 1e6, rel=0.05)
-    bursts = [each for each in testbed.trials if each.frames]
-    assert bursts and all(each.load == UNPACED for each in bursts)
-    assert len([each for each in record["trials"] if "frames" in each]) == len(bursts)
+    bursts = [trial for trial in testbed.trials if trial.frames]
+    assert bursts and all(burst.load == UNPACED for burst in bursts)
+    assert len([trial for trial in record["trials"] if "frames" in trial]) == len(bursts)
 
 
 def test_latency_by_load_takes_the_trial_at_half_the_pdr_that_is_there(run: Run) -> None:
-    FurtherMethods(run.measurement).latency_by_load()
+    run.measurement.by(METHODS["latency_by_load"])
     record = recorded(run)
     assert len(record["methods"]["latency_by_load"]["steps"]) == 4
     assert {"latency_p50", "latency_p99_at_ndr"} <= record["results"].keys()
-    assert [each["phase"] for each in record["trials"][-4:]] == ["latency", *["latency_by_load"] * 3]
+    assert [trial["phase"] for trial in record["trials"][-4:]] == ["latency", *["latency_by_load"] * 3]
 
 
 def test_the_recovery_is_the_time_to_the_last_lost_frame(run: Run) -> None:
-    FurtherMethods(run.measurement).system_recovery()
+    run.measurement.by(METHODS["system_recovery"])
     record = recorded(run)
     assert record["results"]["recovery_time"]["seconds"] == pytest.approx(RECOVERY, rel=0.01)
-    assert record["trials"][-1]["overload"]["load"] == pytest.approx(
+    assert record["trials"][-2]["overload"]["load"] == pytest.approx(
         1.1 * record["methods"]["system_recovery"]["throughput"]
     )
 
@@ -145,7 +146,7 @@ def test_each_instance_is_set_up_alone_and_none_is_left(run: Run, testbed: Testb
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Queue, "measure", noting)
-        result = repeat_instantiation(run.measurement, 5)
+        result = run.measurement.by(METHODS["repeated_instantiation"], 5)
     assert set(standing) == {1} and testbed.standing == 0
     assert all(0.25 <= each < 0.3 for each in result.seconds)
     record = recorded(run)
@@ -153,12 +154,23 @@ def test_each_instance_is_set_up_alone_and_none_is_left(run: Run, testbed: Testb
     assert record["results"]["rate_variation"]["ratio"] == pytest.approx(0)
 
 
+def test_each_chain_of_a_test_gets_its_flows_once_also_in_further_instances(run: Run, testbed: Testbed) -> None:
+    run.end_test(Identity("test", "suite"), "passed")
+    testbed.data_plane = replace(testbed.data_plane, further_entries=({},))
+    testbed.trials.clear()
+    run.begin_test(Identity("two", "suite"), Chain("macvlan", 1, chains=2), SMALL, flows=3)
+    run.measurement.mrr()
+    run.measurement.by(METHODS["repeated_instantiation"], 2)
+    assert {(trial.traffic.groups, trial.traffic.flows) for trial in testbed.trials} == {(2, 6)}
+    assert run.current.record.to_json()["traffic"]["flows"] == 6
+
+
 def test_a_soak_reads_the_memory_of_processes(run: Run, testbed: Testbed) -> None:
     host = ScriptedHost(answers={"grep -HE": STATUS, "grep ^SUnreclaim": "SUnreclaim: 100 kB\n"})
     user = CpuUser("pod1", host, lambda: [5])
     part = replace(run.measurement.sut.parts[0], data_plane=replace(testbed.data_plane, cpu_users=[user]))
     run.measurement.sut = replace(run.measurement.sut, parts=[part])
-    soak(run.measurement, 9.0)
+    run.measurement.by(METHODS["soak"], 9.0)
     record = recorded(run)
     found = record["methods"]["soak"]
     assert found["memory"] == {"testpmd (5)": {"bytes": [2**20] * 3, "growth": 0, "flat": True}}
@@ -179,9 +191,7 @@ def test_a_tester_that_cannot_is_a_reason_to_skip_before_any_trial(run: Run, tes
     assert len(testbed.trials) == before
 
 
-@pytest.mark.parametrize(
-    "name", ["loss_curve", "back_to_back", "latency_by_load", "system_recovery", "repeated_instantiation", "soak"]
-)
+@pytest.mark.parametrize("name", list(METHODS))
 def test_a_counted_machine_has_none_of_them(run: Run, name: str) -> None:
     run.measurement.limits = None
     with pytest.raises(Unavailable, match="measures cost only"):
@@ -194,7 +204,8 @@ def test_only_thresholds_of_the_methods_of_the_test_are_judged(run: Run) -> None
         Threshold("mrr", "Mpps", minimum=5.0),
         Threshold("loss_free_load", "Mpps", minimum=0.05),
     ]
-    FurtherMethods(run.measurement).loss_curve()
-    verdict = FurtherMethods(run.measurement).judge()
+    run.measurement.by(METHODS["loss_curve"])
+    run.measurement.drop_thresholds_of_other_methods()
+    verdict = run.measurement.judge()
     assert verdict.status is Status.PASSED
-    assert [each.metric for each in verdict.outcomes] == ["loss_free_load"]
+    assert [outcome.metric for outcome in verdict.outcomes] == ["loss_free_load"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from made_up import TOPOLOGY
-from podperf.dataplanes.mixed_pods import pods_in_kernel
+from podperf.dataplanes.ovs_dpdk import pods_in_kernel
 from podperf.errors import PodperfError, Unavailable
 from podperf.model import Chain, FrameSize
 from podperf.pods.forwarders import FORWARDERS, MIXED, USUAL, application_named, forwarder_of
@@ -42,7 +42,7 @@ def test_only_some_data_planes_mix_pods() -> None:
 
 @pytest.mark.parametrize("pods", [2, 3, 4])
 def test_the_switch_joins_both_kinds_of_pods_from_left_to_right(pods: int) -> None:
-    shown = "\n".join(str(each) for each in plan(TOPOLOGY, Chain("ovs-dpdk", pods, MIXED), SMALL).steps)
+    shown = "\n".join(str(step) for step in plan(TOPOLOGY, Chain("ovs-dpdk", pods, MIXED), SMALL).steps)
     polled = pods - pods // 2
     ports = re.findall(r"add-port ovs-br0 (\S+)", shown)
     wanted = ["left", *(f"pod{number}{end}" for number in range(1, pods + 1) for end in "ab"), "right"]

@@ -14,14 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.errors import PodperfError, Unavailable
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.kubernetes.api import ApiError
-from podperf.kubernetes.multus import IN_NETWORK, PLUGIN, annotations_of, attached
+from podperf.kubernetes.chain_pods import ChainPod, ChainPods
+from podperf.kubernetes.multus import IN_NETWORK, PLUGIN, annotations_of, attached, interface_of, wanted_network
 from podperf.kubernetes.rights import OF_ATTACHMENTS
 from podperf.model import Chain
 from podperf.pods.base import Attachment
-from podperf.pods.by_multus import interface_of, wanted_network
-from podperf.pods.kubernetes_run import ChainPod, RunInCluster
 from podperf.preflight.plan import plan
 from scripted_host import ScriptedHost
 from test_kubernetes_pods import CPUS, SMALL, OneNode, settings_of, topology
@@ -36,7 +35,7 @@ NET1 = wanted_network(Attachment("net1", "docker0", [BRIDGE, PORTMAP], MAPPING),
 def test_a_list_of_plug_ins_is_called_in_the_network_of_the_worker() -> None:
     assert NET1.configuration["name"] == "docker0" and NET1.addresses == ["198.18.0.2"]
     plugins = NET1.configuration["plugins"]
-    assert [(each["type"], each["podperfPlugin"], each["podperfNetwork"]) for each in plugins] == [
+    assert [(plugin["type"], plugin["podperfPlugin"], plugin["podperfNetwork"]) for plugin in plugins] == [
         (PLUGIN, "bridge", "podperf-worker"),
         (PLUGIN, "portmap", "podperf-worker"),
     ]
@@ -83,7 +82,8 @@ def test_an_interface_and_the_workers_end_are_read_back(
     kind: str, ends: list[dict[str, Any]], found: str | None
 ) -> None:
     of_pod = json.dumps([link("net1", 3, 7, kind)])
-    pod = ScriptedHost(answers={"ip -json": of_pod}, patient=True)
+    inside = "nsenter --net=/run/netns/podperf-pod1 -- "
+    pod = NetworkNamespace("podperf-pod1", ScriptedHost(answers={f"{inside}ip -json": of_pod}, patient=True))
     worker = ScriptedHost(answers={"ip -json": json.dumps(ends)}, patient=True)
     interface = interface_of(NET1, {"net1": ["198.18.0.2"]}, pod, worker)
     assert (interface.mac, interface.address) == ("02:00:00:00:00:01", "198.18.0.2")
@@ -99,23 +99,23 @@ def test_an_interface_and_the_workers_end_are_read_back(
 )
 def test_asked_and_got_differ(told: dict[str, list[str]], said: str) -> None:
     with pytest.raises(PodperfError, match=said):
-        interface_of(NET1, told, ScriptedHost(patient=True), ScriptedHost(patient=True))
+        interface_of(NET1, told, NetworkNamespace("podperf-pod1"), ScriptedHost())
 
 
 def test_a_plan_shows_definitions_and_no_plug_in_that_podperf_calls() -> None:
     chain = Chain("linux-bridge", 2)
     steps = plan(topology(attached_by="multus"), chain, SMALL, CPUS).steps
     objects = [
-        found for each in steps if each.text.startswith("kubectl create") for found in yaml.safe_load_all(each.content)
+        found for step in steps if step.text.startswith("kubectl create") for found in yaml.safe_load_all(step.content)
     ]
     definitions = [each for each in objects if each["kind"] == "NetworkAttachmentDefinition"]
     pods = [each for each in objects if each["kind"] == "Pod"]
     asked = [each for pod in pods for each in json.loads(pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"])]
-    assert [each["name"] for each in asked] == [each["metadata"]["name"] for each in definitions]
-    configurations = [json.loads(each["spec"]["config"]) for each in definitions]
-    assert {each["plugins"][0]["podperfPlugin"] for each in configurations} == {"bridge"}
-    assert {each["plugins"][0]["podperfNetwork"] for each in configurations} == {"podperf-worker"}
-    assert not [each for each in steps if "CNI_COMMAND" in each.text]
+    assert [each["name"] for each in asked] == [definition["metadata"]["name"] for definition in definitions]
+    configurations = [json.loads(definition["spec"]["config"]) for definition in definitions]
+    assert {configuration["plugins"][0]["podperfPlugin"] for configuration in configurations} == {"bridge"}
+    assert {configuration["plugins"][0]["podperfNetwork"] for configuration in configurations} == {"podperf-worker"}
+    assert not [step for step in steps if "CNI_COMMAND" in step.text]
     usual = plan(topology(), chain, SMALL, CPUS).steps
     ours, theirs = (
         {(each.namespace, each.text) for each in found if each.text[:3] == "ip "} for found in (steps, usual)
@@ -131,7 +131,7 @@ def test_a_cluster_without_multus_is_a_skip_with_the_reason() -> None:
             return super().ask(method, path, body, query)
 
     server: Any = Without()
-    run = RunInCluster(server, settings_of(attached_by="multus"))
+    run = ChainPods(server, settings_of(attached_by="multus"))
     with pytest.raises(Unavailable, match=r"pods\.settings\.attached_by is `multus`, and the cluster has none"):
         run.create(ChainPod("pod1", networks=[NET1]))
     run.close()
@@ -139,7 +139,7 @@ def test_a_cluster_without_multus_is_a_skip_with_the_reason() -> None:
 
 def test_definitions_are_made_before_the_pod_and_need_two_rights() -> None:
     server: Any = OneNode()
-    run = RunInCluster(server, settings_of(attached_by="multus"))
+    run = ChainPods(server, settings_of(attached_by="multus"))
     name = run.create(ChainPod("pod1", networks=[NET1]))
     made = [path.rpartition("/")[2] for path in server.there]
     assert made.index(f"{name}-net1") < made.index(name)

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from podperf import errors
 from podperf.methods.ndrpdr import GoalResult, NdrPdr, SearchResult
-from podperf.methods.presets import PRESETS
+from podperf.methods.presets import PDR_LOSS_RATIO, PRESETS
+from podperf.metrics import METRICS
 from podperf.model import TrialResult
+from podperf.noise import Noise
+from podperf.topology import MethodSettings
 from simulated_dut import SimulatedDut
 
 CEILING = 4.5e6
@@ -73,12 +76,6 @@ def test_a_device_that_always_loses_has_no_lower_bound() -> None:
     assert json.loads(json.dumps(result.as_record()))["goals"]["NDR"]["regular"] is False
 
 
-def test_a_little_loss_everywhere_spares_the_pdr() -> None:
-    result = search(SimulatedDut(1e6, CEILING, base_loss=0.001))
-    assert goal(result, "NDR").lower is None
-    assert goal(result, "PDR").rate == pytest.approx(1e6, rel=0.05)
-
-
 @pytest.mark.parametrize("capacity", [CEILING * 1.5, CEILING, CEILING * 0.99])
 def test_a_device_as_fast_as_the_tester_gives_a_lower_bound(capacity: float) -> None:
     result = search(SimulatedDut(capacity, CEILING))
@@ -88,6 +85,22 @@ def test_a_device_as_fast_as_the_tester_gives_a_lower_bound(capacity: float) -> 
     if capacity >= CEILING:
         ndr = goal(result, "NDR")
         assert ndr.upper is None and ndr.lower is not None and ndr.lower.load == CEILING
+
+
+@pytest.mark.parametrize("weaker", [0.001, 0.5, 0.993])
+def test_the_slower_direction_limits_a_search(weaker: float) -> None:
+    """With 0.993, a load of 1.003 of the weaker capacity loses 0.3 % of all frames together, and 0.6 % of its own."""
+    result = search(SimulatedDut(1e6, CEILING, directions=2, weaker=weaker), "csit")
+    for each in result.goals:
+        assert each.rate is not None and each.upper is not None and each.lower is not None
+        assert each.rate == pytest.approx(weaker * 1e6, rel=0.006)
+        most = max(each.upper.loss_ratios, key=each.upper.loss_ratios.__getitem__)
+        assert most == "right-to-left" and each.upper.loss_ratios[most] > each.goal.loss_ratio
+        assert max(each.lower.loss_ratios.values()) <= max(each.goal.loss_ratio, 1e-9)
+    record = json.loads(json.dumps(result.as_record()))
+    assert record["judged_by"] == "the worse direction"
+    assert set(record["goals"]["PDR"]["relevant_upper_bound"]["loss_ratios"]) == {"left-to-right", "right-to-left"}
+    assert "judged_by" not in search(SimulatedDut(1e6, CEILING)).as_record()
 
 
 def test_a_slow_tester_leaves_a_range_to_search() -> None:
@@ -101,7 +114,10 @@ def test_frames_that_the_tester_did_not_send_are_no_loss() -> None:
         def measure(self, load: float, duration: float) -> TrialResult:
             result = super().measure(load, duration)
             return replace(
-                result, directions=tuple(replace(each, intended=each.intended + 3) for each in result.directions)
+                result,
+                directions=tuple(
+                    replace(direction, intended=direction.intended + 3) for direction in result.directions
+                ),
             )
 
     assert goal(search(Short(1e7, CEILING)), "NDR").rate == CEILING
@@ -189,7 +205,31 @@ def test_a_goal_that_is_withheld_is_not_searched_for() -> None:
     result = NdrPdr(PRESETS["quick"], clock=dut.clock, withheld={"NDR": "the tester loses frames"}).run(dut)
     assert result.missing == {"NDR": "not judged: the tester loses frames"}
     assert result.goal("NDR") is None and goal(result, "PDR").rate == pytest.approx(1e6, rel=0.05)
-    assert min(each.trial.load for each in dut.trials) > 5e5, "no time is spent on loads that it loses frames at, too"
+    assert min(trial.trial.load for trial in dut.trials) > 5e5, "no time is spent on loads that it loses frames at, too"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("loss_ratio", [0.001, 0.005, 0.05])
+def test_a_goal_of_ones_own_is_sought_beside_those_of_the_preset(loss_ratio: float, name: str) -> None:
+    """The device loses 0.2 % at every load that it carries: only goals that allow as much have a rate."""
+    settings = MethodSettings(name, 5, 1.0, loss_ratio=loss_ratio)
+    method = NdrPdr.by(settings)
+    assert method.preset.search_duration_max > PRESETS[name].search_duration_max
+    dut = SimulatedDut(1e6, CEILING, base_loss=0.002)
+    result = replace(method, clock=dut.clock).run(dut)
+    assert {each.goal.name for each in result.goals} == {
+        *(each.name for each in PRESETS[name].goals),
+        METRICS["goal_rate"].label,
+    }
+    own, ndr = result.metrics["goal_rate"], result.metrics["ndr"]
+    assert ndr.upper_bound
+    if loss_ratio < 0.002:
+        assert own.upper_bound
+    else:
+        assert own.value == pytest.approx(1e6, rel=0.06)
+    if loss_ratio == PDR_LOSS_RATIO and "pdr" in result.metrics:
+        assert own == result.metrics["pdr"]
+    json.dumps(result.as_record())
 
 
 def test_without_any_goal_left_nothing_is_sent() -> None:
@@ -266,12 +306,105 @@ def test_a_tester_that_fails_at_once_is_an_error() -> None:
         search(dut)
 
 
+def second_look(capacity: float, preset: str = "quick") -> float:
+    """The second just before the two trials with which a search looks at its bounds again."""
+    dut = SimulatedDut(capacity, CEILING, buffer=256)
+    search(dut, preset)
+    return dut.now - sum(trial.elapsed for trial in dut.trials[-2:]) - 0.01
+
+
+@pytest.mark.parametrize("preset", ["quick", "csit"])
+@pytest.mark.parametrize(("before", "after"), [(60e3, 100e3), (100e3, 60e3)])
+def test_a_device_that_changes_during_the_search_is_searched_again(preset: str, before: float, after: float) -> None:
+    """The change comes just before the second look at the bounds, when the first search has both figures."""
+    dut = SimulatedDut(before, CEILING, buffer=256, changes_at=second_look(before, preset), changes_to=after)
+    result = search(dut, preset)
+    assert result.searches == 2 and not result.drifted and result.incomplete is None
+    assert result.trials == len(dut.trials) and result.seconds == pytest.approx(dut.now)
+    for each in result.goals:
+        assert each.rate == pytest.approx(after, rel=0.05)
+
+
+@pytest.mark.parametrize(("before", "after", "word"), [(60e3, 100e3, "faster"), (100e3, 60e3, "slower")])
+def test_without_time_for_another_search_a_drifted_one_says_so(before: float, after: float, word: str) -> None:
+    moment = second_look(before)
+    dut = SimulatedDut(before, CEILING, buffer=256, changes_at=moment, changes_to=after)
+    result = NdrPdr(replace(PRESETS["quick"], search_duration_max=moment + 3), clock=dut.clock).run(dut)
+    assert result.drifted and result.searches == 1
+    for each in result.goals:
+        figure = result.metrics[each.goal.name.lower()]
+        assert each.complete and figure.doubt == each.doubt
+        assert each.doubt.startswith("drifted: the ") and each.doubt.endswith(f"became {word} during the search")
+    record = json.loads(json.dumps(result.as_record()))
+    assert record["drifted"] is True and record["goals"]["NDR"]["doubt"].startswith("drifted")
+
+
+def test_a_second_search_that_is_cut_short_leaves_the_first_one_and_its_doubt() -> None:
+    moment = second_look(60e3)
+
+    class Weak(SimulatedDut):
+        def measure(self, load: float, duration: float) -> TrialResult:
+            if self.now > moment + 4:
+                raise errors.TrialNotDelivered("the tester is too slow now")
+            return super().measure(load, duration)
+
+    result = search(Weak(60e3, CEILING, buffer=256, changes_at=moment, changes_to=100e3))
+    assert result.drifted and result.incomplete is None
+    assert goal(result, "NDR").rate == pytest.approx(60e3, rel=0.05)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_a_device_with_rare_stalls_is_hardly_ever_searched_twice(seed: int) -> None:
+    """benchmarks/drifted_searches.py tells how often. Two of three searches with other seeds never are."""
+    model = {"buffer": 256, "stalls_per_second": 0.5, "stall": 0.002, "drift": 0.01, "congestion": 0.1}
+    duts = [SimulatedDut(100e3, CEILING, seed=seed + other, **model) for other in range(3)]  # type: ignore[arg-type]
+    assert sum(search(dut).searches > 1 for dut in duts) <= 1
+
+
+@pytest.mark.parametrize(("preset", "ratio", "words"), [("quick", 0.002, "0."), ("csit", 0.0001, "0.01 %")])
+def test_a_rate_without_loss_is_no_property_of_a_device_that_always_loses(
+    preset: str, ratio: float, words: str
+) -> None:
+    result = search(SimulatedDut(52e3, CEILING, buffer=256, random_loss=ratio, seed=5), preset)
+    assert result.constant_loss == pytest.approx(ratio, rel=0.25)
+    ndr, pdr = result.metrics["ndr"], result.metrics["pdr"]
+    assert ndr.doubt.startswith(f"frames are lost at every load ({words}")
+    assert ndr.doubt.endswith("longer trials find a lower NDR, so it is no property of the system under test")
+    assert not pdr.doubt, "a PDR permits this loss"
+    assert ndr.value < 0.5 * pdr.value
+    assert not result.drifted
+
+
+def test_noise_is_told_for_the_goal_whose_trials_it_disturbed() -> None:
+    class Disturbed(SimulatedDut):
+        """Foreign work takes half of the CPU while loads without loss are tried, and none while others are."""
+
+        def measure(self, load: float, duration: float) -> TrialResult:
+            result = super().measure(load, duration)
+            foreign = {"cc1 (7)": 0.5 * result.elapsed} if load in noisy_loads else {}
+            return replace(result, noise=Noise((0, 1), result.elapsed, 0.0, foreign, 9, 1, 0.01))
+
+    noisy_loads: set[float] = set()
+    quiet = search(Disturbed(52e3, CEILING, base_loss=0.001))
+    assert not quiet.noises["NDR"].noisy and not quiet.noises["PDR"].noisy
+    ndr, pdr = goal(quiet, "NDR"), goal(quiet, "PDR")
+    assert ndr.upper is not None and pdr.lower is not None and pdr.upper is not None
+    noisy_loads = {pdr.lower.load, pdr.upper.load}
+    result = search(Disturbed(52e3, CEILING, base_loss=0.001))
+    assert result.noises["PDR"].noisy and not result.noises["NDR"].noisy
+    figure = result.metrics["pdr"]
+    assert figure.low is not None and figure.high is None, "foreign work hides how fast the device is"
+    assert quiet.metrics["pdr"].high == pdr.upper.load
+    assert result.as_record()["goals"]["PDR"]["noise"]["noisy"]
+
+
 def test_the_record_holds_every_attribute_and_the_latency_at_the_bound() -> None:
     record = json.loads(json.dumps(search(SimulatedDut(1e6, CEILING)).as_record()))
     attributes = record["goals"]["PDR"]["goal"]
     assert attributes["loss_ratio"] == 0.005 and attributes["exceed_ratio"] == 0.5
     assert set(attributes) > {"relative_width", "initial_trial_duration", "final_trial_duration", "duration_sum"}
-    assert record["goals"]["NDR"]["latency"]["p99"] == 1000
+    assert record["goals"]["NDR"]["latency"]["p99_ns"] == 1000
     bound = record["goals"]["NDR"]["relevant_lower_bound"]
     assert bound["good_seconds"] > bound["bad_seconds"] and bound["trials"] >= 1
     assert record["noise"] is None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from made_up import ENVIRONMENT, TOPOLOGY, write
-from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
+from podperf.experiments.claim import Claim, judge
+from podperf.experiments.claims import isolation
 from podperf.hosts.base import Process
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
@@ -24,7 +26,7 @@ from podperf.kernel.threads import scheduling
 from podperf.metrics import Measured
 from podperf.model import Chain, Placement
 from podperf.preflight.plan import plan
-from podperf.records import TestRecord, read_record
+from podperf.records import Record, TestRecord, read_record, schema_errors
 from podperf.report.command import write_reports
 from podperf.report.scenario_bars import group_of
 from podperf.testbed.neighbour import (
@@ -37,13 +39,12 @@ from podperf.testbed.neighbour import (
 )
 from podperf.testbed.scenarios import CpuIsolation, Node, Scenario, place_scenario
 from podperf.topology import SCHEMA_PATH, load_topology
-from podperf.verdicts.findings import judge
-from podperf.verdicts.isolation_claim import IsolationClaim
 from scripted_host import ScriptedHost
 
 EXCLUSIVE, SHARED, NONE = CpuIsolation.EXCLUSIVE, CpuIsolation.SHARED, CpuIsolation.NONE
 BUSY, HOG = NeighbourKind.BUSY, NeighbourKind.MEMORY_HOG
-CLAIM = IsolationClaim("af-xdp", BUSY, (EXCLUSIVE, SHARED, NONE))
+CLAIM = isolation("af-xdp", "BUSY", "EXCLUSIVE", "SHARED", "NONE")
+TWO_LEVELS = isolation("af-xdp", "BUSY", "EXCLUSIVE", "NONE")
 
 
 def cpus(number: int, **more: Any) -> Cpus:
@@ -130,8 +131,8 @@ def test_pollers_without_precedence_are_ordinary_processes() -> None:
 @pytest.mark.parametrize("level", [EXCLUSIVE, NONE])
 def test_a_plan_has_the_neighbour_and_the_scheduling(level: CpuIsolation, kind: NeighbourKind, works: str) -> None:
     topology = load_topology(SCHEMA_PATH.parent / "local.yaml", DATA_PLANES)
-    made = plan(topology, Chain("af-xdp", 1), CLAIM.frame, cpus(2), scenario(level, kind))
-    texts = [each.text for each in made.steps]
+    made = plan(topology, Chain("af-xdp", 1), CLAIM.contenders[0].frame, cpus(2), scenario(level, kind))
+    texts = [step.text for step in made.steps]
     (started,) = (number for number, text in enumerate(texts) if works in text)
     assert any("dpdk-testpmd" in text for text in texts[:started]), "the chain stands first"
     assert any("podperf-rotation" in text for text in texts) == (level is EXCLUSIVE)
@@ -165,14 +166,6 @@ def test_a_neighbour_works_where_it_may_and_ends(kind: NeighbourKind) -> None:
         neighbour.check()
 
 
-def test_the_work_of_a_neighbour_does_not_outlive_a_killed_run() -> None:
-    """setpriv ties it to the run, as every process of a run."""
-    with ExitStack() as undo:
-        (process,) = started(BUSY, undo).processes
-        status = Path(f"/proc/{process.pid}/status").read_text()
-        assert re.search(rf"^PPid:\t{os.getpid()}$", status, re.MULTILINE)
-
-
 def test_the_scheduling_of_threads_is_read() -> None:
     """Fields of proc(5): 19 nice, 40 priority, 41 policy. A user chooses the name of a process."""
     head = "S 1 " + "0 " * 14
@@ -204,57 +197,66 @@ def test_a_memory_hog_that_does_not_fit_is_refused() -> None:
 
 
 def test_levels_are_ordered_beside_the_neighbour_only() -> None:
-    assert [str(each) for each in CLAIM.contenders] == [
+    assert [contender.name for contender in CLAIM.contenders] == [
         f"{level}, {how}" for level in ("exclusive", "shared", "none") for how in ("alone", "beside a busy neighbour")
     ]
-    assert CLAIM.pairs == [(1, 3), (3, 5)]
+    assert CLAIM.pairs == ((1, 3), (3, 5))
     rates = [[Measured(each)] * 10 for each in (2e5, 2e5, 2e5, 1.5e5, 2e5, 1e5)]
     found = judge(CLAIM, rates)
     assert found.verdict == "confirmed"
     assert "their figures: exclusive 39.2, shared 29.6, none 11.5 Gbit/s (B.2" in found.detail
     assert judge(CLAIM, [*rates[:5], rates[0]]).verdict == "refuted"
-    assert IsolationClaim("af-xdp", HOG, (EXCLUSIVE, NONE)).name == "isolation-af-xdp-memory-hog-exclusive-none"
-    with pytest.raises(PodperfError, match="two or three different levels"):
-        IsolationClaim("af-xdp", BUSY, (NONE, NONE))
+    assert isolation("af-xdp", "MEMORY_HOG", "EXCLUSIVE", "NONE").name == "isolation-af-xdp-memory-hog-exclusive-none"
+    with pytest.raises(PodperfError, match="two or more different contenders"):
+        isolation("af-xdp", "BUSY", "NONE", "NONE")
+    with pytest.raises(PodperfError, match="'LOUD' is none of BUSY, MEMORY_HOG, CHAIN"):
+        isolation("af-xdp", "LOUD", "EXCLUSIVE", "NONE")
 
 
-def recorded(folder: Path) -> dict[str, Any]:
-    """The record of the levels exclusive and none."""
-    claim, usual = IsolationClaim("af-xdp", BUSY, (EXCLUSIVE, NONE)), Placement((0,), (1,))
+def recorded(folder: Path, claim: Claim, limited: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> Record:
+    """The record of a claim about neighbours. `limited` has the readings of limits by the contenders with some."""
+    usual = Placement((0,), (1,))
     placed = {
-        str(each): place_scenario(each.scenario, 1, usual, cpus(2), nic_node=0, taken=(0,), with_switch=False)
-        for each in claim.contenders
-        if each.scenario is not None
+        contender.name: place_scenario(
+            contender.placement.scenario, 1, usual, cpus(2), nic_node=0, taken=(0,), with_switch=False
+        )
+        for contender in claim.contenders
+        if contender.placement.scenario is not None
     }
-    rates = dict(zip(placed, (2e5, 1.9e5, 1.2e5, 6e4), strict=True))
+    rates = dict(zip(placed, (2e5, 1.9e5, 1.2e5, 6e4), strict=False))
     comparison = {
         "rates": {name: [rate] * 10 for name, rate in rates.items()},
         "placements": {name: each.as_record() for name, each in placed.items()},
-        "cpus_of_neighbours": {name: [0.01, 0.5, 0.6] for name in placed if "beside" in name},
+        "cpus_of_neighbours": {name: [0.01, 0.5, 0.6] for name in placed if "alone" not in name},
+        "limits_of_neighbours": {name: [taken] for name, taken in limited.items()},
     }
     record = TestRecord("x", "AF_XDP, busy", "s", ["sec-4.2.1"], 1, 2, "passed", topology=TOPOLOGY)
     record.methods = {"comparison": comparison}
     record.environment = ENVIRONMENT
     record.contenders = {name: (Chain("af-xdp", 1, "testpmd"), each) for name, each in placed.items()}
-    told = {"kind": "busy", "held_to": ["1"]}
-    record.data_plane = {name: {"x": 1, **({"neighbour": told} if "beside" in name else {})} for name in placed}
+    told = {name: {"kind": "busy", "held_to": ["1"]} for name in comparison["cpus_of_neighbours"]}
+    told |= {name: {**told[name], "limits": taken} for name, taken in limited.items()}
+    record.data_plane = {name: {"x": 1, **({"neighbour": told[name]} if name in told else {})} for name in placed}
     record.findings = [judge(claim, [[Measured(rate)] * 10 for rate in rates.values()])]
-    return dict(read_record(write(folder, record)))
+    found = read_record(write(folder, record))
+    assert schema_errors(found.document) == []
+    return found
 
 
 def test_the_record_says_what_competed_and_where(tmp_path: Path) -> None:
-    record = recorded(tmp_path)
-    none = record["methods"]["comparison"]["placements"]["none, beside a busy neighbour"]
+    record = recorded(tmp_path, TWO_LEVELS)
+    none = record.methods["comparison"]["placements"]["none, beside a busy neighbour"]
     assert (none["isolation"], none["precedence"]) == ("none", False)
     assert none["neighbour"] == {"kind": "busy", "cpus": [1], "limits": {"cpu": None, "memory_mib": None}}
     assert none["roles"][0]["neighbour"] == [1]
-    isolation = record["parameters"]["cpu_isolation"]
+    isolation = record.parameters["cpu_isolation"]
+    assert isolation is not None
     assert isolation.count("a neighbour (busy) competes on CPU 1") == 2
 
 
 def test_the_report_has_a_bar_for_each_level(tmp_path: Path) -> None:
-    record = recorded(tmp_path)
-    assert [(each.name, each.words) for each in group_of(record).bars] == [
+    record = recorded(tmp_path, TWO_LEVELS)
+    assert [(bar.name, bar.words) for bar in group_of(record).bars] == [
         ("exclusive, alone", "200 kpps"),
         ("exclusive, beside a busy neighbour", "190 kpps; neighbour had 0.5 CPU"),
         ("none, alone", "120 kpps"),
@@ -263,8 +265,3 @@ def test_the_report_has_a_bar_for_each_level(tmp_path: Path) -> None:
     page = write_reports(tmp_path).read_text()
     section = page[page.index("CPU Isolation / NUMA Affinity") :]
     assert section.index("rate by scenario: AF_XDP, busy") < section.index("<table")
-
-
-def test_a_plan_of_the_usual_placement_has_precedence() -> None:
-    usual: CpuPlan = plan_cpus(Placement((0,), (1,)), 1, with_switch=False)
-    assert usual.precedence

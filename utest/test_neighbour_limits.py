@@ -11,24 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_up import ENVIRONMENT, TOPOLOGY, write
+from finding_rows import claims
 from podperf.allocation import UNLIMITED, PodLimits
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
+from podperf.experiments.claims import isolation
 from podperf.hosts.local import LocalHost
 from podperf.kernel.control_groups import ControlGroup, Controller
 from podperf.kernel.cpus import Cpus
-from podperf.model import Chain, FrameSize, Placement
+from podperf.model import Chain, FrameSize
 from podperf.preflight.plan import Plan, plan
 from podperf.preflight.recording import Kind
-from podperf.records import TestRecord, read_record, schema_errors
 from podperf.testbed import neighbour
 from podperf.testbed.neighbour import HOG_MIB, Neighbour, NeighbourKind, NeighbourPlan, refuse_neighbour
-from podperf.testbed.scenarios import CpuIsolation, Node, Scenario, place_scenario
+from podperf.testbed.scenarios import CpuIsolation, Node, Scenario
 from podperf.topology import SCHEMA_PATH, load_topology
-from podperf.verdicts.isolation_claim import IsolationClaim
-from podperf.verdicts.placement_claims import PLACEMENT_CLAIMS
 from scripted_host import ScriptedHost
+from test_neighbour import recorded
 
 BUSY, HOG, CHAIN = NeighbourKind.BUSY, NeighbourKind.MEMORY_HOG, NeighbourKind.CHAIN
 QUARTER = PodLimits(cpu=0.25)
@@ -47,17 +46,17 @@ def planned(kind: NeighbourKind, limits: PodLimits = UNLIMITED, number: int = 2)
 
 def test_another_chain_has_pods_ports_and_a_tester_of_its_own() -> None:
     made = planned(CHAIN)
-    texts = [each.text for each in made.steps]
-    (started,) = (each for each in made.steps if each.kind is Kind.START and "neighbour1-tester" in each.text)
+    texts = [step.text for step in made.steps]
+    (started,) = (step for step in made.steps if step.kind is Kind.START and "neighbour1-tester" in step.text)
     assert started.text.startswith("setpriv --bounding-set=-sys_nice -- ")
     assert "--left left@podperf-neighbour1-tester --right right@podperf-neighbour1-tester" in started.text
     assert "--cpu" not in started.text, "any of its CPUs will do"
     assert started.text.endswith("(on CPU 1)")
-    (told,) = (each for each in made.steps if each.kind is Kind.TELL and "duration=86400" in each.content)
+    (told,) = (step for step in made.steps if step.kind is Kind.TELL and "duration=86400" in step.content)
     assert "load=0.0" in told.content
     assert "directions=left-to-right,right-to-left" in told.content
-    assert "left-to-right.mac=<MAC of n-left in neighbour1-worker>" in told.content
-    in_pod = [each for each in made.steps if each.namespace == "podperf-neighbour1-pod1"]
+    assert "left-to-right.header=<MAC of n-left in neighbour1-worker>" in told.content
+    in_pod = [step for step in made.steps if step.namespace == "podperf-neighbour1-pod1"]
     assert any("route replace 198.19.0.0/16" in each.content for each in in_pod)
     assert not [text for text in texts if "napi/n-left" in text], "no thread receives: the sender's CPU does"
     added = [text.split()[-1] for text in texts if text.startswith("ip netns add")]
@@ -68,16 +67,16 @@ def test_another_chain_has_pods_ports_and_a_tester_of_its_own() -> None:
 
 @given(st.integers(2, 5))
 def test_each_cpu_of_the_neighbour_has_a_chain(number: int) -> None:
-    started = [each.text for each in planned(CHAIN, number=number).steps if each.kind is Kind.START]
+    started = [step.text for step in planned(CHAIN, number=number).steps if step.kind is Kind.START]
     testers = [text for text in started if "neighbour" in text]
     assert len(testers) == number - 1  # the tester of the chain under test has one CPU
     assert all(text.endswith(f"(on CPU {','.join(map(str, range(1, number)))})") for text in testers)
 
 
 def test_the_claim_has_the_neighbour_in_its_name() -> None:
-    claim = IsolationClaim("af-xdp", CHAIN, (CpuIsolation.EXCLUSIVE, CpuIsolation.NONE))
+    claim = isolation("af-xdp", "CHAIN", "EXCLUSIVE", "NONE")
     assert claim.name == "isolation-af-xdp-chain-under-load-exclusive-none"
-    assert [str(each) for each in claim.contenders][1] == "exclusive, beside a chain under load"
+    assert claim.contenders[1].name == "exclusive, beside a chain under load"
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
@@ -86,12 +85,12 @@ def test_the_claim_has_the_neighbour_in_its_name() -> None:
 @pytest.mark.parametrize("kind", list(NeighbourKind))
 def test_a_neighbour_with_limits_starts_in_a_group(kind: NeighbourKind) -> None:
     made = planned(kind, PodLimits(memory=64))
-    texts = [each.text for each in made.steps]
+    texts = [step.text for step in made.steps]
     folder = "/sys/fs/cgroup/podperf-neighbour"
     start = next(number for number, text in enumerate(texts) if f"1 {folder} " in text)
     assert texts.index(f"mkdir {folder}") < texts.index(f"tee {folder}/memory.max") < start
-    assert [each.content for each in made.steps if each.text == f"tee {folder}/memory.max"] == [str(64 << 20)]
-    assert not any(folder in each.text for each in planned(kind).steps)
+    assert [step.content for step in made.steps if step.text == f"tee {folder}/memory.max"] == [str(64 << 20)]
+    assert not any(folder in step.text for step in planned(kind).steps)
 
 
 @given(st.one_of(st.none(), st.integers(1, 4096)), st.integers(1, 16))
@@ -134,44 +133,20 @@ def test_limits_that_do_not_hold_fail_the_test(tmp_path: Path) -> None:
         assert limited.read_limits()["periods"] == 7
 
 
-@pytest.mark.parametrize("name", ["af-xdp-neighbour-cpu-time", "af-xdp-neighbour-memory"])
+@pytest.mark.parametrize("name", [f"AF_XDP, limit of the neighbour's {what}" for what in ("CPU time", "memory")])
 def test_the_claims_differ_in_the_limit_only(name: str) -> None:
-    claim = PLACEMENT_CLAIMS[name]
-    limited, free = (each.scenario for each in claim.contenders)
-    assert claim.sections == ("4.2.1",)
+    claim = claims()[name]
+    limited, free = (contender.placement.scenario for contender in claim.contenders)
     assert limited is not None and free is not None
     assert (limited.neighbour, limited.isolation) == (free.neighbour, free.isolation) != (None, None)
     assert limited.neighbour_limits and not free.neighbour_limits
 
 
 def test_the_record_has_the_limits(tmp_path: Path) -> None:
-    claim = PLACEMENT_CLAIMS["af-xdp-neighbour-cpu-time"]
-    machine = Cpus((0, 1), (0, 1))
-    placed = {
-        str(each): place_scenario(
-            each.scenario, 1, Placement((0,), (1,)), machine, nic_node=0, taken=(0,), with_switch=False
-        )
-        for each in claim.contenders
-        if each.scenario is not None
-    }
-    limited = str(claim.contenders[0])
+    claim = claims()["AF_XDP, limit of the neighbour's CPU time"]
+    limited = claim.contenders[0].name
     taken: dict[str, Any] = {"processes": 1, "cpu_version": 2, "cpu": 0.25, "throttled_seconds": 1.5}
-    record = TestRecord("x", "AF_XDP, limit", "s", ["sec-4.2.1"], 1, 2, "passed", topology=TOPOLOGY)
-    record.methods = {
-        "comparison": {
-            "rates": {name: [1e5] * 10 for name in placed},
-            "placements": {name: each.as_record() for name, each in placed.items()},
-            "cpus_of_neighbours": {name: [0.25] for name in placed},
-            "limits_of_neighbours": {limited: [taken]},
-        }
-    }
-    record.environment = ENVIRONMENT
-    record.contenders = {name: (Chain("af-xdp", 1, "testpmd"), each) for name, each in placed.items()}
-    told = {"kind": "busy", "held_to": ["1"]}
-    record.data_plane = {name: {"neighbour": told} for name in placed}
-    record.data_plane = {**record.data_plane, limited: {"neighbour": {**told, "limits": taken}}}
-    found = dict(read_record(write(tmp_path, record)))
-    assert schema_errors(found) == []
+    found = recorded(tmp_path, claim, {limited: taken}).document
     assert found["methods"]["comparison"]["placements"][limited]["neighbour"]["limits"] == QUARTER.as_record()
     isolation = found["parameters"]["cpu_isolation"]
     assert isolation.count("a neighbour (busy) competes on CPU 1 with the time of 0.25 CPU") == 1

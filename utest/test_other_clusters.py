@@ -12,9 +12,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import yaml
 
-from http_servers import Request, Server, http_server
+from http_servers import Request, Server, http_server, kubeconfig
+from podperf.__main__ import call
 from podperf.cluster import command, lifecycle, other_clusters
 from podperf.cluster.layout import FOLDER
 from podperf.errors import PodperfError
@@ -66,7 +66,7 @@ class Bench:
         monkeypatch.setattr(command, "ready_image", lambda _host, _say, image: SimpleNamespace(path=Path(image.name)))
         monkeypatch.setattr(lifecycle, "running", lambda: False)
         monkeypatch.setattr(lifecycle, "state", lambda: None)
-        monkeypatch.setattr(lifecycle, "down", lambda: False)
+        monkeypatch.setattr(lifecycle, "down", lambda _say: False)
         monkeypatch.setattr(command, "_up", lambda _around, _wanted: print("podperf's own cluster"))
 
     def program(self, name: str, text: str) -> None:
@@ -77,18 +77,18 @@ class Bench:
     def with_k3s(self, server: Server) -> None:
         """Let k3s run."""
         self.program("k3s", K3S)
-        self.k3s.write_text(kubeconfig(server))
+        self.k3s.write_text(kubeconfig(server.url))
 
     def with_kind(self, server: Server, *clusters: str) -> None:
         """Let kind work."""
         self.program("kind", KIND)
-        (self.programs / "config").write_text(kubeconfig(server))
-        (self.programs / "clusters").write_text("".join(f"{each}\n" for each in clusters))
+        (self.programs / "config").write_text(kubeconfig(server.url))
+        (self.programs / "clusters").write_text("".join(f"{cluster}\n" for cluster in clusters))
 
     def named(self, server: Server) -> str:
         """Name a cluster in KUBECONFIG."""
         path = self.folder / "named.yaml"
-        path.write_text(kubeconfig(server))
+        path.write_text(kubeconfig(server.url))
         self._monkeypatch.setenv("KUBECONFIG", str(path))
         return str(path)
 
@@ -107,19 +107,6 @@ def _has(folder: str, program: str) -> bool:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A machine without any cluster."""
     return Bench(tmp_path, monkeypatch)
-
-
-def kubeconfig(server: Server) -> str:
-    """The text of a kubeconfig for a server."""
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": server.url.removesuffix("/podperf")}}],
-        "users": [{"name": "u", "user": {"token": "secret"}}],
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "here",
-    }
-    return yaml.safe_dump(content)
 
 
 @contextmanager
@@ -154,27 +141,27 @@ def out(capsys: pytest.CaptureFixture[str]) -> Out:
 
 
 def test_without_another_cluster_podperf_makes_its_own(bench: Bench, out: Out) -> None:
-    assert command.main(["up"]) == 0
+    assert call(["cluster", "up"]) == 0
     assert out() == ("podperf's own cluster\n", "")
     with pytest.raises(PodperfError, match="no cluster runs here"):
-        command.main(["status"])
-    command.main(["down"])
+        call(["cluster", "status"])
+    call(["cluster", "down"])
     assert out()[0] == "there was no cluster that podperf made\n"
 
 
 def test_k3s_gets_the_images_and_is_described(bench: Bench, out: Out) -> None:
     with api_server() as server:
         bench.with_k3s(server)
-        command.main(["up", "--image", "further.tar"])
+        call(["cluster", "up", "--image", "further.tar"])
         said, told = out()
         assert f"k3s of this machine is used ({bench.k3s}); --own starts podperf's own cluster" in told
         assert said.splitlines()[0] == r"k3s of this machine: Kubernetes v1.30.1: a: ready; b: no \x1b[31mCNI"
         assert said.endswith(f"export KUBECONFIG={bench.k3s}\n")
         images = [f"k3s ctr --namespace k8s.io images import {each}" for each in (*own_images(), "further.tar")]
         assert bench.said == images
-        command.main(["status"])
+        call(["cluster", "status"])
         assert out()[0].startswith("k3s of this machine: Kubernetes v1.30.1")
-        command.main(["down"])
+        call(["cluster", "down"])
         assert out()[0] == "there was no cluster that podperf made\n"
         assert bench.said == images
 
@@ -183,12 +170,12 @@ def own_images() -> tuple[str, str]:
     return command.POD.name, command.DPDK.name
 
 
-@pytest.mark.parametrize("arguments", [["--nodes", "2"], ["--network-policies"]])
+@pytest.mark.parametrize("arguments", [["--nodes", "2"], ["--network-policies"], ["--network", "flannel"]])
 def test_a_cluster_that_podperf_does_not_make_cannot_be_shaped(bench: Bench, arguments: list[str]) -> None:
     with api_server() as server:
         bench.with_k3s(server)
         with pytest.raises(PodperfError, match=r"k3s of this machine is used here, .*: add --own, or leave them out"):
-            command.main(["up", *arguments])
+            call(["cluster", "up", *arguments])
         assert bench.said == []
 
 
@@ -197,7 +184,7 @@ def test_own_is_podperfs_own_whatever_else_is_here(bench: Bench, out: Out) -> No
         bench.with_k3s(server)
         bench.with_kind(server)
         bench.named(server)
-        command.main(["up", "--own"])
+        call(["cluster", "up", "--own"])
         assert out() == ("podperf's own cluster\n", "")
         assert bench.said == []
 
@@ -206,14 +193,14 @@ def test_beside_podperfs_own_cluster_no_other_is_used(bench: Bench, out: Out, mo
     monkeypatch.setattr(lifecycle, "running", lambda: True)
     with api_server() as server:
         bench.with_k3s(server)
-        command.main(["up"])
+        call(["cluster", "up"])
         assert out() == ("podperf's own cluster\n", "")  # and that says that it runs already
 
 
 def test_k3s_that_does_not_answer_is_named_and_not_used(bench: Bench, out: Out) -> None:
     with api_server() as server:
         bench.with_k3s(server)
-    command.main(["up"])
+    call(["cluster", "up"])
     said, told = out()
     assert said == "podperf's own cluster\n"
     assert "k3s is here, and is not used: the Kubernetes API does not answer `GET /version`" in told
@@ -224,7 +211,7 @@ def test_a_named_cluster_is_described_and_stays_as_it_is(bench: Bench, out: Out)
         path = bench.named(server)
         bench.with_k3s(other)
         bench.with_kind(other)
-        command.main(["up"])
+        call(["cluster", "up"])
         said, _ = out()
         assert said == (
             "the cluster that KUBECONFIG names: Kubernetes v1.30.1: this login may not read its nodes\n"
@@ -232,8 +219,8 @@ def test_a_named_cluster_is_described_and_stays_as_it_is(bench: Bench, out: Out)
             f"programs: export KUBECONFIG={path}\n"
         )
         assert bench.said == []
-        assert {each.method for each in server.requests} == {"GET"}
-        command.main(["down"])
+        assert {request.method for request in server.requests} == {"GET"}
+        call(["cluster", "down"])
         assert bench.said == []
 
 
@@ -241,7 +228,7 @@ def test_a_named_cluster_that_is_the_k3s_of_this_machine_gets_the_images(bench: 
     with api_server() as server, api_server() as same:
         path = bench.named(server)
         bench.with_k3s(same)
-        command.main(["up"])
+        call(["cluster", "up"])
         assert f"export KUBECONFIG={path}\n" in out()[0]
         assert len(bench.said) == 2
 
@@ -250,7 +237,7 @@ def test_a_named_cluster_that_does_not_answer_is_an_error_and_no_other_is_made(b
     with api_server() as server:
         bench.named(server)
     with pytest.raises(PodperfError, match="does not answer"):
-        command.main(["up"])
+        call(["cluster", "up"])
     said, told = out()
     assert not said
     assert "--own starts podperf's own cluster" in told
@@ -263,33 +250,33 @@ def test_the_kubeconfig_of_a_cluster_of_podperf_that_is_down_names_none(
     """The caller's shell still has the line that the last `up` printed."""
     monkeypatch.setattr(other_clusters, "KIND_FOLDER", Path("/var/lib/podperf-kind"))
     monkeypatch.setenv("KUBECONFIG", str(path))
-    command.main(["up"])
+    call(["cluster", "up"])
     assert out()[0] == "podperf's own cluster\n"
 
 
 def test_kind_makes_a_cluster_and_down_deletes_it_alone(bench: Bench, out: Out) -> None:
     with api_server() as server:
         bench.with_kind(server, "of-somebody-else")
-        command.main(["up", "--nodes", "2"])
+        call(["cluster", "up", "--nodes", "2"])
         created, settings, *loaded = bench.said
         config = bench.kind / "kubeconfig"
         assert created == f"kind create cluster --kubeconfig {config} --wait 120s --config - --name podperf"
-        roles = [each["role"] for each in json.loads(settings)["nodes"]]
+        roles = [node["role"] for node in json.loads(settings)["nodes"]]
         assert roles == ["control-plane", "worker"]
-        assert loaded == [f"kind load image-archive {each} --name podperf" for each in own_images()]
+        assert loaded == [f"kind load image-archive {own_image} --name podperf" for own_image in own_images()]
         assert out()[0].endswith(
             f"its nodes have the images of the pods; for other programs: export KUBECONFIG={config}\n"
         )
-        command.main(["status"])
+        call(["cluster", "status"])
         assert out()[0].startswith("a cluster of kind: Kubernetes v1.30.1")
         with pytest.raises(PodperfError, match="a cluster runs already"):
-            command.main(["up"])
-        command.main(["down"])
+            call(["cluster", "up"])
+        call(["cluster", "down"])
         assert out()[0] == "the cluster is down\n"
         assert bench.said[-1] == f"kind delete cluster --name podperf --kubeconfig {config}"
         assert (bench.programs / "clusters").read_text() == "of-somebody-else\n"
         assert not bench.kind.exists()
-        command.main(["down"])
+        call(["cluster", "down"])
         assert out()[0] == "there was no cluster that podperf made\n"
 
 
@@ -297,8 +284,8 @@ def test_a_cluster_of_kind_with_podperfs_name_that_podperf_did_not_make_stays(be
     with api_server() as server:
         bench.with_kind(server, "podperf")
         with pytest.raises(PodperfError, match="kind has a cluster podperf that podperf did not make"):
-            command.main(["up"])
-        command.main(["down"])
+            call(["cluster", "up"])
+        call(["cluster", "down"])
         assert bench.said == []
 
 
@@ -306,7 +293,7 @@ def test_kind_that_does_not_work_is_named_and_not_used(bench: Bench, out: Out) -
     with api_server() as server:
         bench.with_kind(server)
     (bench.programs / "broken").touch()
-    command.main(["up"])
+    call(["cluster", "up"])
     said, told = out()
     assert said == "podperf's own cluster\n"
     assert "kind is here, and is not used: on this machine, `kind get clusters` ended with exit code 1: docker" in told
@@ -317,7 +304,7 @@ def test_nothing_is_left_of_a_cluster_that_kind_could_not_make(bench: Bench) -> 
         bench.with_kind(server)
     (bench.programs / "full").touch()
     with pytest.raises(PodperfError, match=r"`kind create cluster .*` ended with exit code 1"):
-        command.main(["up"])
+        call(["cluster", "up"])
     assert bench.said[-1].startswith("kind delete cluster --name podperf")
     assert not bench.kind.exists()
 
@@ -326,7 +313,7 @@ def test_a_start_of_kind_that_was_killed_is_ended_by_down(bench: Bench, out: Out
     with api_server() as server:
         bench.with_kind(server, "podperf")
     bench.kind.mkdir()
-    command.main(["down"])
+    call(["cluster", "down"])
     assert out()[0] == "the cluster is down\n"
     assert (bench.programs / "clusters").read_text() == ""
 
@@ -337,6 +324,6 @@ def test_the_caller_of_sudo_can_read_the_kubeconfig_of_kind(bench: Bench, monkey
     monkeypatch.setenv("SUDO_GID", "12345")
     with api_server() as server:
         bench.with_kind(server)
-        command.main(["up"])
+        call(["cluster", "up"])
     assert (bench.kind / "kubeconfig").stat().st_uid == 12345
     assert bench.kind.stat().st_uid == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 from itertools import pairwise
 
 import pytest
@@ -10,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
+from podperf.hosts import output
 from podperf.hosts.base import CommandFailed, TooMuchOutput
 from podperf.hosts.local import LocalHost
 from podperf.hosts.output import MOST, MOST_ERRORS, Latest, Lines, Overflow, Whole
-from podperf.preflight.observation import Observation, State
-from podperf.preflight.table import render
+from podperf.observation import Observation, State
+from podperf.preflight.command import render
 from podperf.printable import printable
 
 CHUNK = 65536
@@ -114,3 +116,34 @@ def test_an_error_tells_the_end_of_a_long_story() -> None:
     assert len(said) < 5000
     assert said.endswith("the reason")
     assert "begin" not in said
+
+
+class StoodStill:
+    """A queue without a line for 20 s, although a wait is only to take `part` seconds. The line is there afterwards."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.waits = 0.0, list[float]()
+        monkeypatch.setattr(output.time, "monotonic", lambda: self.now)
+
+    def get(self, timeout: float) -> bytes:
+        self.waits.append(timeout)
+        self.now += 20.0
+        if len(self.waits) == 1:
+            raise queue.Empty
+        return b"the answer"
+
+
+def test_a_program_that_a_signal_stopped_still_gets_the_answer_that_came_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The thread that gathers the lines was stopped as well, and the time of the wait is over when both go on."""
+    lines = Lines()
+    lines._lines = StoodStill(monkeypatch)  # type: ignore[assignment]
+    assert lines.next(1.0) == "the answer"
+
+
+def test_a_wait_for_a_line_ends_at_its_timeout() -> None:
+    began = time.monotonic()
+    with pytest.raises(queue.Empty):
+        Lines().next(0.2)
+    assert time.monotonic() - began >= 0.2

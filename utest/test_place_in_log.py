@@ -48,5 +48,5 @@ def test_the_place_is_the_one_that_the_log_gets(options: tuple[str, ...], expect
     command = [sys.executable, "-m", "robot", "--pythonpath", str(LIBRARIES), "--outputdir", str(results)]
     subprocess.run([*command, *options, str(tmp_path / "suites")], check=True, capture_output=True, cwd=tmp_path)
     tests = list(ExecutionResult(results / "output.xml").suite.all_tests)
-    assert len({each.id for each in tests}) == 4
-    assert [each.message for each in tests] == [expected.format(each.id) for each in tests]
+    assert len({test.id for test in tests}) == 4
+    assert [test.message for test in tests] == [expected.format(test.id) for test in tests]

@@ -11,11 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from finding_rows import TESTS, claims
 from made_up import ENVIRONMENT, TOPOLOGY, write
 from podperf.allocation import PodAllocation, PodLimits
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
+from podperf.experiments.claim import judge
+from podperf.experiments.claims import placements
 from podperf.kernel.cpus import Cpus
 from podperf.metrics import Measured
 from podperf.model import Chain, FrameSize, Placement
@@ -23,22 +26,19 @@ from podperf.pods.forwarders.dpdk import MAX_LCORES, lcore_numbers
 from podperf.pods.forwarders.l2fwd import L2fwd
 from podperf.preflight.plan import Plan, plan
 from podperf.records import TestRecord, read_record, schema_errors
-from podperf.records.parameters import PARAMETERS
-from podperf.records.set_ups import SetUp
+from podperf.records.parameters import PARAMETERS, SetUp
 from podperf.testbed.scenarios import Node, Scenario, place_scenario
 from podperf.topology import SCHEMA_PATH, Topology, load_topology
-from podperf.verdicts.findings import judge
-from podperf.verdicts.placement_claims import PLACEMENT_CLAIMS, PlacementClaim, placement_claim_named
 
 SMALL = FrameSize.parse(64)
+PLACED = [each.name for each in TESTS if str(each.template).startswith("Placements ")]
 HERE = [
-    "af-xdp-cpu-time",
-    "af-xdp-memory",
-    "af-xdp-busy-polling",
-    "af-xdp-descriptors",
-    "af-xdp-buffers",
-    "af-xdp-neighbour-cpu-time",
-    "af-xdp-neighbour-memory",
+    "AF_XDP, 100, 50 and 25 % of a CPU",
+    "AF_XDP, 1024 and 192 MiB of memory",
+    "AF_XDP, 2048, 512 and 64 descriptors",
+    "AF_XDP, 8192 and 32768 buffers",
+    "AF_XDP, limit of the neighbour's CPU time",
+    "AF_XDP, limit of the neighbour's memory",
 ]  # what a worker with one CPU for the pod can have
 
 
@@ -58,21 +58,21 @@ def lab() -> Topology:
 
 
 def planned(name: str, place: int, worker: Cpus, topology: Topology | None = None) -> Plan:
-    contender = placement_claim_named(name).contenders[place]
-    return plan(topology or local(), contender.chain, contender.frame, worker, contender.scenario)
+    contender = claims()[name].contenders[place]
+    return plan(topology or local(), contender.chain, contender.frame, worker, contender.placement.scenario)
 
 
 def text(made: Plan) -> str:
-    return "\n".join(f"{each.text}: {each.content}" for each in made.steps if each.phase == "set up")
+    return "\n".join(f"{step.text}: {step.content}" for step in made.steps if step.phase == "set up")
 
 
 # --- what the worker must have ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PLACEMENT_CLAIMS)
+@pytest.mark.parametrize("name", PLACED)
 def test_two_cpus_can_have_these_placements_and_the_others_say_what_is_missing(name: str) -> None:
     refused = set()
-    for place in range(len(PLACEMENT_CLAIMS[name].contenders)):
+    for place in range(len(claims()[name].contenders)):
         try:
             planned(name, place, machine(2))
         except Unavailable as reason:
@@ -81,9 +81,9 @@ def test_two_cpus_can_have_these_placements_and_the_others_say_what_is_missing(n
     assert all(re.search(r"CPUs? in all|the worker has one node|only a NIC divides", each) for each in refused), refused
 
 
-@pytest.mark.parametrize("name", PLACEMENT_CLAIMS)
+@pytest.mark.parametrize("name", PLACED)
 def test_a_large_worker_with_a_nic_can_have_all_of_them(name: str) -> None:
-    for place in range(len(PLACEMENT_CLAIMS[name].contenders)):
+    for place in range(len(claims()[name].contenders)):
         assert planned(name, place, machine(64, nodes=2), lab()).steps
 
 
@@ -92,14 +92,14 @@ def test_the_missing_cpus_are_counted() -> None:
         Unavailable,
         match=r"pod wants 4 CPUs for each pod, 1 CPU for .* has 2 CPUs in all, .* tester has CPU 0",
     ):
-        planned("ovs-dpdk-cpus-of-pod", 0, machine(2))
+        planned("OVS-DPDK, 4, 2 and 1 CPUs a pod, 1518 B", 0, machine(2))
     with pytest.raises(Unavailable, match=r"4 pollers wants 1 CPU for each pod, 4 CPUs for a switch .* has 4 CPUs"):
-        planned("ovs-dpdk-pollers", 2, machine(4))
+        planned("OVS-DPDK, 1, 2 and 4 pollers", 2, machine(4))
 
 
 def test_veths_do_not_divide_flows() -> None:
     with pytest.raises(Unavailable, match=r"af-xdp cannot poll on 4 CPUs: .* veths, and only a NIC divides flows"):
-        planned("af-xdp-cpus-of-pod", 0, machine(16))
+        planned("AF_XDP, 4, 2 and 1 CPUs a pod", 0, machine(16))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_l2fwd_can_have_limits() -> None:
 
 
 def test_a_limit_of_cpu_time_is_set_before_the_pod_starts_and_nothing_takes_turns() -> None:
-    made = text(planned("af-xdp-cpu-time", 2, machine(2)))
+    made = text(planned("AF_XDP, 100, 50 and 25 % of a CPU", 2, machine(2)))
     assert "tee /sys/fs/cgroup/podperf-pod1/cpu.max: 25000 100000" in made
     assert "memory.max" not in made
     assert made.index("cpu.max") < made.index("dpdk-testpmd")
@@ -135,7 +135,7 @@ def test_a_limit_of_cpu_time_is_set_before_the_pod_starts_and_nothing_takes_turn
 
 
 def test_a_limit_of_memory_leaves_the_turns() -> None:
-    made = text(planned("af-xdp-memory", 1, machine(2)))
+    made = text(planned("AF_XDP, 1024 and 192 MiB of memory", 1, machine(2)))
     assert f"podperf-pod1/memory.max: {192 << 20}" in made
     assert "podperf-pod1/memory.swap.max: 0" in made
     assert "podperf-rotation" in made
@@ -145,7 +145,7 @@ def test_a_limit_of_memory_leaves_the_turns() -> None:
 def test_containers_have_the_same_limits(runtime: str) -> None:
     topology = local()
     topology = replace(topology, pods=replace(topology.pods, runtime=runtime))
-    made = planned("af-xdp-cpu-time", 1, machine(2), topology)
+    made = planned("AF_XDP, 100, 50 and 25 % of a CPU", 1, machine(2), topology)
     assert "podperf-pod1/cpu.max: 50000 100000" in text(made)
     assert "dpdk-testpmd" in text(made)
 
@@ -156,19 +156,21 @@ def test_the_usual_pod_has_no_group() -> None:
     assert "--total-num-mbufs=8192 --forward-mode=io --nb-cores=1 --no-lsc-interrupt" in text(made)
 
 
-@pytest.mark.parametrize(("place", "descriptors"), [(0, 2048), (1, 512), (2, 64)])
-def test_descriptors_are_those_of_the_application(place: int, descriptors: int) -> None:
-    assert f"--rxd={descriptors} --txd={descriptors}" in text(planned("af-xdp-descriptors", place, machine(2)))
-
-
-@pytest.mark.parametrize(("place", "buffers"), [(0, 8192), (1, 32768)])
-def test_buffers_are_those_of_the_application(place: int, buffers: int) -> None:
-    assert f"--total-num-mbufs={buffers}" in text(planned("af-xdp-buffers", place, machine(2)))
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("AF_XDP, 2048, 512 and 64 descriptors", [f"--rxd={each} --txd={each}" for each in (2048, 512, 64)]),
+        ("AF_XDP, 8192 and 32768 buffers", [f"--total-num-mbufs={each}" for each in (8192, 32768)]),
+    ],
+)
+def test_rings_and_buffers_are_those_of_the_application(name: str, options: list[str]) -> None:
+    for place, option in enumerate(options):
+        assert option in text(planned(name, place, machine(2)))
 
 
 @pytest.mark.parametrize(("place", "cpus"), [(0, 4), (1, 2), (2, 1)])
 def test_each_cpu_of_a_pod_polls_a_queue_to_the_switch(place: int, cpus: int) -> None:
-    made = planned("ovs-dpdk-cpus-of-pod", place, machine(16))
+    made = planned("OVS-DPDK, 4, 2 and 1 CPUs a pod, 1518 B", place, machine(16))
     (roles,) = made.cpus
     own = roles.roles["pod 1"]
     assert len(own) == len(set(own)) == cpus
@@ -181,12 +183,12 @@ def test_each_cpu_of_a_pod_polls_a_queue_to_the_switch(place: int, cpus: int) ->
     assert (f"queues={cpus}" in said) == (cpus > 1)
     assert said.count("tx-steering=hash") == (2 if cpus > 1 else 0)
     affinities = re.findall(r'pmd-rxq-affinity=\W*"?([\d:,]+)', said)
-    assert sorted(each.count(":") for each in affinities) == [1, 1, cpus, cpus]
+    assert sorted(affinity.count(":") for affinity in affinities) == [1, 1, cpus, cpus]
 
 
 @pytest.mark.parametrize(("place", "pollers"), [(0, 1), (1, 2), (2, 4)])
 def test_the_ports_are_divided_among_the_pollers(place: int, pollers: int) -> None:
-    made = planned("ovs-dpdk-pollers", place, machine(16))
+    made = planned("OVS-DPDK, 1, 2 and 4 pollers", place, machine(16))
     (roles,) = made.cpus
     assert len(set(roles.switch)) == pollers
     assert set(roles.switch).isdisjoint(roles.beside_switch)
@@ -195,7 +197,7 @@ def test_the_ports_are_divided_among_the_pollers(place: int, pollers: int) -> No
 
 
 def test_a_poller_without_its_own_cpu_shares_that_of_the_pod_as_an_ordinary_process() -> None:
-    alone, shared = (planned("ovs-dpdk-dedicated-poller", place, machine(16)) for place in (0, 1))
+    alone, shared = (planned("OVS-DPDK, a CPU for the poller over none", place, machine(16)) for place in (0, 1))
     assert set(alone.cpus[0].switch).isdisjoint(alone.cpus[0].pods)
     assert set(shared.cpus[0].switch) == set(shared.cpus[0].pods)
     assert shared.cpus[0].shared
@@ -204,23 +206,23 @@ def test_a_poller_without_its_own_cpu_shares_that_of_the_pod_as_an_ordinary_proc
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_queues_of_a_card_are_served_by_the_cpus_of_the_pod(place: int) -> None:
-    made = planned("af-xdp-queues-by-flows", place, machine(64, nodes=2), lab())
+    made = planned("AF_XDP, 2 queues, 1000 flows over 1 flow", place, machine(64, nodes=2), lab())
     said = text(made)
     (roles,) = made.cpus
     assert "start_queue=0,queue_count=2" in said
     assert re.search(r"ethtool -L \S+ combined 2", said)
     assert len(roles.roles["pod 1"]) == 2
-    assert placement_claim_named("af-xdp-queues-by-flows").contenders[place].flows == (1000, 1)[place]
+    assert claims()["AF_XDP, 2 queues, 1000 flows over 1 flow"].contenders[place].flows == (1000, 1)[place]
 
 
 def test_parts_are_on_the_nodes_of_the_claim() -> None:
     worker = machine(16, nodes=2)
     usual = Placement((0,), (1,))
-    for name, where in {"ovs-dpdk-numa": (0, 1), "ovs-dpdk-numa-of-switch": (1, 0)}.items():
+    for name, where in {"pod": (0, 1), "switch": (1, 0)}.items():
         near, far = (
-            place_scenario(each.scenario, 1, usual, worker, nic_node=0, taken=(0,))
-            for each in placement_claim_named(name).contenders
-            if each.scenario is not None
+            place_scenario(contender.placement.scenario, 1, usual, worker, nic_node=0, taken=(0,))
+            for contender in claims()[f"OVS-DPDK, {name} on the NIC's NUMA node over another"].contenders
+            if contender.placement.scenario is not None
         )
         assert [worker.node(cpu) for cpu in (near.cpus[0].switch[0], near.cpus[0].pods[0])] == [0, 0]
         assert (worker.node(far.cpus[0].switch[0]), worker.node(far.cpus[0].pods[0])) == where
@@ -267,14 +269,16 @@ def test_two_cpus_are_enough_for_two_pollers() -> None:
 
 
 def rates(*values: float) -> list[list[Measured]]:
-    return [[Measured(each * (1 + number / 1000)) for number in range(10)] for each in values]
+    return [[Measured(value * (1 + number / 1000)) for number in range(10)] for value in values]
 
 
 def test_the_record_has_the_allocation_and_what_the_pods_took(tmp_path: Path) -> None:
-    contender = placement_claim_named("af-xdp-cpu-time").contenders[2]
-    assert contender.scenario is not None
+    contender = claims()["AF_XDP, 100, 50 and 25 % of a CPU"].contenders[2]
+    assert contender.placement.scenario is not None
     usual = Placement((0,), (1,))
-    placed = place_scenario(contender.scenario, 1, usual, machine(2), nic_node=0, taken=(0,), with_switch=False)
+    placed = place_scenario(
+        contender.placement.scenario, 1, usual, machine(2), nic_node=0, taken=(0,), with_switch=False
+    )
     taken: dict[str, Any] = {"processes": 1, "cpu": 0.25, "memory_mib": 192.0, "throttled_periods": 5}
     record = TestRecord("x", "AF_XDP, CPU time", "s", ["sec-4.2.3"], 1, 2, "passed", topology=TOPOLOGY)
     record.environment = ENVIRONMENT
@@ -286,7 +290,7 @@ def test_the_record_has_the_allocation_and_what_the_pods_took(tmp_path: Path) ->
     }
     record.contenders = {"25%": (Chain("af-xdp", 1, "testpmd"), placed)}
     record.data_plane = {"25%": {"limits": {"pod1": taken}, "runtime": {"memory_limit": None}}}
-    read = dict(read_record(write(tmp_path, record)))
+    read = read_record(write(tmp_path, record)).document
     assert schema_errors(read) == []
     allocation = read["methods"]["comparison"]["placements"]["25%"]["allocation"]
     assert allocation["limits"] == {"cpu": 0.25, "memory_mib": None}
@@ -295,25 +299,22 @@ def test_the_record_has_the_allocation_and_what_the_pods_took(tmp_path: Path) ->
 
 
 def test_the_parameters_count_the_cpus_of_a_pod() -> None:
-    scenario = placement_claim_named("ovs-dpdk-cpus-of-pod").contenders[1].scenario
+    scenario = claims()["OVS-DPDK, 4, 2 and 1 CPUs a pod, 1518 B"].contenders[1].placement.scenario
     assert scenario is not None
     placed = place_scenario(scenario, 1, Placement((0,), (1,)), machine(8), nic_node=0, taken=(0,))
     found = SetUp(Chain("ovs-dpdk", 1, "testpmd"), placed.cpus[0], (), {"runtime": {"kind": "made up"}})
     assert PARAMETERS["cores_of_pod"].read(found) == "2 (CPU 2-3)"
 
 
-def test_every_claim_orders_different_contenders() -> None:
-    for name, claim in PLACEMENT_CLAIMS.items():
-        labels = [str(each) for each in claim.contenders]
-        assert claim.name == name
-        assert len(set(labels)) == len(labels) > 1
-        assert claim.data_planes <= set(DATA_PLANES)
-    with pytest.raises(PodperfError, match="there is no claim 'x' about placements; choose one of: af-xdp-numa, "):
-        placement_claim_named("x")
+def test_placements_are_named_right() -> None:
+    with pytest.raises(PodperfError, match=r"there is no placement '3 pollers'; near: .*1 poller"):
+        placements("ovs-dpdk", "64", "1 poller", "3 pollers")
+    with pytest.raises(PodperfError, match="two or more different contenders"):
+        placements("ovs-dpdk", "64", "1 poller", "1 poller")
 
 
 def test_no_difference_says_how_large_one_could_be() -> None:
-    claim = placement_claim_named("af-xdp-memory")
+    claim = claims()["AF_XDP, 1024 and 192 MiB of memory"]
     found = judge(claim, rates(1e5, 1.02e5))
     assert found.verdict == "inconclusive"
     assert "no relevant difference, none larger than 2.1 %" in found.detail
@@ -330,8 +331,8 @@ def test_no_difference_says_how_large_one_could_be() -> None:
     ],
 )
 def test_a_claim_that_nothing_differs(second: float, verdict: str, words: str) -> None:
-    claim = placement_claim_named("ovs-dpdk-pollers")
-    equal: PlacementClaim = replace(claim, contenders=claim.contenders[:2])
+    claim = claims()["OVS-DPDK, 1, 2 and 4 pollers"]
+    equal = replace(claim, contenders=claim.contenders[:2])
     found = judge(equal, [rates(1e5)[0], rates(second)[0][::-1]])
     assert found.verdict == verdict, found.detail
     assert words in found.detail

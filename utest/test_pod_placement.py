@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.cpu_lists import format_cpu_list
-from podperf.kubernetes.placement import READ, PodPlacement
+from podperf.kubernetes.running_pods import READ, PodPlacement
 
 CPUS = st.sets(st.integers(0, 255), min_size=1).map(lambda found: tuple(sorted(found)))
 ALONE = "group 3\nthread 3\nthread 3\nnode 0 0-1\nnode 1 2-3\nthrottled 0\n"

@@ -15,22 +15,28 @@ from hypothesis import strategies as st
 
 from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import Worker, WorkerPort
+from podperf.dataplanes.base import RunningDataPlane, Worker, WorkerPort
 from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host
-from podperf.kernel.cpus import Cpus
+from podperf.hosts.base import Completed, Host
 from podperf.kernel.thread_time import Cycles
 from podperf.model import Chain, Direction, Entry, FrameSize, PageSize, Placement, VirtualFunctionSettings
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import Share
 from podperf.pods.forwarders.dpdk import DpdkApplication
-from podperf.preflight.imaginary_host import ImaginaryHost
-from podperf.preflight.plan import plan
+from podperf.preflight.plan import PlannedHost, plan
 from podperf.topology import SCHEMA_PATH, load_topology
 from scripted_host import ScriptedHost
 
-HOST = ImaginaryHost("worker", Cpus((0, 1, 2, 3), (0, 1, 2, 3)))
+
+class Silent(PlannedHost):
+    """A host whose commands all succeed and say nothing."""
+
+    def ask(self, *command: str, **_: Any) -> Completed:
+        return Completed(command, 0, "", "")
+
+
+HOST = Silent("worker", {})
 POD = "of those of DPDK that poll"
 ENTRIES = {Direction.LEFT_TO_RIGHT: Entry("02:00:00:00:00:01")}
 
@@ -164,3 +170,20 @@ def test_turns_on_a_cpu_go_in_this_order(name: str, order: list[str]) -> None:
     threads = re.findall(r"'<([^>]*)>'", rotation)
     assert len(threads) == len(order), threads
     assert all(each in thread for each, thread in zip(order, threads, strict=True)), threads
+
+
+def test_each_process_that_has_ended_is_named() -> None:
+    """The pod that was killed may not be the first one: its peer ends, too, when the shared memory is gone."""
+
+    class Ended:
+        def __init__(self, said: str = "") -> None:
+            self.said = said
+
+        def check(self) -> None:
+            if self.said:
+                raise PodperfError(self.said)
+
+    RunningDataPlane({}, {}, dict, [Ended()]).check()
+    with pytest.raises(PodperfError, match=r"^testpmd has ended in pod1; testpmd has ended in pod2$"):
+        parts = [Ended(f"testpmd has ended in {pod}") for pod in ("pod1", "pod2")]
+        RunningDataPlane({}, {}, dict, [*parts, Ended()]).check()

@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf.dataplanes import xdp_offload
+from podperf.__main__ import call
+from podperf.dataplanes import xdp_redirect
+from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
-from podperf.preflight import features
+from podperf.observation import Observation, State
+from podperf.preflight import checks, command, counted
 from podperf.preflight.checks import check
-from podperf.preflight.measuring import _check_data_planes
-from podperf.preflight.observation import Observation, State
-from podperf.preflight.table import conclusion, render
+from podperf.preflight.command import conclusion, render
+from podperf.preflight.measuring import check_data_planes
 from podperf.topology import SCHEMA_PATH, load_topology
 from scripted_host import ScriptedHost
 
@@ -50,7 +52,7 @@ def test_without_root_nothing_is_tried_that_needs_it() -> None:
     host = Without()
     observations = check(LOCAL, host, root=False)
     assert of(observations, "rights").in_the_way
-    for subject in (*(feature.name for feature in features.FEATURES), "test frames", "data planes"):
+    for subject in (*(feature.name for feature in checks.FEATURES), "test frames", "data planes"):
         observation = of(observations, subject)
         assert (observation.state, observation.detail) == (State.UNCHECKED, "needs root")
     assert not [line for line in host.asked if "unshare --net" in line or line.startswith("ip ")]
@@ -85,7 +87,7 @@ def test_a_topology_with_problems_reports_each_and_the_machine_besides(tmp_path:
         "version: 1\nname: t\nnmae: t\nthresholds: [{metric: mrr, minimum: 1, unit: Mpps, data_plane: wir}]\n"
     )
     observations = check(str(file), root=False)
-    problems = [each.detail for each in observations if each.area == "topology"]
+    problems = [observation.detail for observation in observations if observation.area == "topology"]
     assert [problem.split(":")[1] for problem in problems] == ["3", "4"]
     assert problems[1].endswith("did you mean 'wire'?")
     assert of(observations, "ip").subject == "ip"
@@ -110,17 +112,17 @@ def test_a_file_that_is_there_and_wrong_is_not_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ports", "reason"),
     [
-        ([], "a run makes the worker's ports as veths, and those have no NIC that could run an eBPF program"),
-        (["ens4"], "ens4 of scripted host runs no eBPF program on the NIC: Error: offload not supported"),
+        ({}, "a run makes the worker's ports as veths, and those have no NIC that could run an eBPF program"),
+        ({"ens4": "nfp"}, "ens4 of scripted host runs no eBPF program on the NIC: Error: offload not supported"),
     ],
 )
 def test_a_port_that_runs_no_program_itself_is_named(
-    ports: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
+    ports: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(xdp_offload, "refusal", lambda *_: "Error: offload not supported")
-    assert xdp_offload.XdpOffload.refused(ScriptedHost(), ports) == reason
-    monkeypatch.setattr(xdp_offload, "refusal", lambda *_: None)
-    assert xdp_offload.XdpOffload.refused(ScriptedHost(), ["ens4"]) is None
+    monkeypatch.setattr(xdp_redirect, "refusal", lambda *_: "Error: offload not supported")
+    assert xdp_redirect.XdpOffload.refused(ScriptedHost(), ports) == reason
+    monkeypatch.setattr(xdp_redirect, "refusal", lambda *_: None)
+    assert xdp_redirect.XdpOffload.refused(ScriptedHost(), {"ens4": "nfp"}) is None
 
 
 def test_check_asks_the_ports_of_the_worker() -> None:
@@ -129,7 +131,7 @@ def test_check_asks_the_ports_of_the_worker() -> None:
         workers=[SimpleNamespace(settings=load_topology(LOCAL).workers[0], host=ScriptedHost())],
         topology=SimpleNamespace(external=False),
     )
-    found = list(_check_data_planes(testbed))  # type: ignore[arg-type]
+    found = list(check_data_planes(testbed))  # type: ignore[arg-type]
     assert of(found, "xdp-offload").state is State.SKIPPED
     assert (of(found, "linux-bridge").state, of(found, "linux-bridge").detail) == (State.OK, "measurable")
 
@@ -152,8 +154,8 @@ def test_an_old_key_is_in_nobodys_way_and_has_a_line(tmp_path: Path) -> None:
 
 def test_a_feature_says_what_the_kernel_said_in_one_line() -> None:
     host = Without("ipvlan")
-    (ipvlan,) = (feature for feature in features.FEATURES if feature.name == "ipvlan")
-    assert features.missing(host, ipvlan) == "no such thing"
+    (ipvlan,) = (feature for feature in checks.FEATURES if feature.name == "ipvlan")
+    assert checks.missing_feature(host, ipvlan) == "no such thing"
 
 
 OBSERVED = [
@@ -211,15 +213,53 @@ def test_the_command_line_checks_and_its_exit_code_is_its_conclusion(tmp_path: P
     file = tmp_path / "t.yaml"
     file.write_text("version: 2\n")
     done = podperf("check", str(file))
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 254, done.stderr
     assert f"{file}:1: version: found 2; allowed: 1" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("The quick run cannot be measured here. In the way: file")
     assert "\033" not in done.stdout
     assert done.stderr == ""
 
 
+def test_an_empty_topology_is_this_machine_as_if_none_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+    monkeypatch.setattr(command, "check", lambda path: checked.append(path) or [])
+    assert call(["check"]) == call(["check", ""]) == 0
+    assert checked == [LOCAL] * 2
+
+
 @pytest.mark.parametrize("arguments", [(), ("chekc",), ("check", "a", "b")])
 def test_a_wrong_command_line_is_a_usage_error(arguments: tuple[str, ...]) -> None:
     done = podperf(*arguments)
-    assert done.returncode == 2
-    assert done.stderr.startswith("usage: podperf")
+    assert done.returncode == 252
+    assert done.stderr.startswith("podperf: ") and "--help" in done.stderr
+
+
+COUNTED = "{version: 1, name: t, workers: [{connection: counted%s}]}"
+
+
+def check_of_counted(folder: Path, settings: str = "", *, root: bool = True) -> Observation:
+    file = folder / "t.yaml"
+    file.write_text(COUNTED % settings)
+    return of(check(str(file), ScriptedHost(patient=True), root=root), "counted machine")
+
+
+def test_without_root_no_counted_machine_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counted, "boot", lambda *_: pytest.fail("it is started"))
+    observation = check_of_counted(tmp_path, root=False)
+    assert (observation.state, observation.detail, observation.in_the_way) == (State.UNCHECKED, "needs root", True)
+
+
+def test_a_counted_machine_that_does_not_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def boot(*_: object) -> None:
+        raise PodperfError("the counted machine did not come up: no kernel")
+
+    monkeypatch.setattr(counted, "boot", boot)
+    observation = check_of_counted(tmp_path)
+    assert (observation.state, observation.in_the_way) == (State.MISSING, True)
+    assert observation.detail == "the counted machine did not come up: no kernel"
+
+
+def test_files_of_a_counted_machine_that_are_missing_are_told_without_root(tmp_path: Path) -> None:
+    observation = check_of_counted(tmp_path, ", counted: {nftables: {pods: [a.nft]}}", root=False)
+    assert observation.state is State.MISSING
+    assert observation.detail.startswith(f"there is no file or folder {tmp_path}/a.nft")

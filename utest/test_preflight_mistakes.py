@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
+from http_servers import http_server, kubeconfig_file
 from podperf.cpu_plan import plan_cpus
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
+from podperf.kubernetes.checks import KubernetesContainer, check_pods, parse_pods, unpinned_pods
 from podperf.model import Placement
+from podperf.observation import Observation, State
 from podperf.preflight.measuring import _check_own_ports
 from podperf.preflight.mistakes import (
-    KubernetesContainer,
     look_for_mistakes,
     overlapping_masks,
-    parse_ovs_settings,
-    parse_pods,
     planned,
     socket_memory,
     switch_beside_nic,
     trex_on_vfs,
-    unpinned_pods,
     vlans_of_some,
 )
-from podperf.preflight.observation import Observation, State
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import place
 from podperf.testers.base import PortFacts, TesterFacts
@@ -135,11 +135,6 @@ def test_what_podperf_itself_would_configure_is_sound() -> None:
 # ------------------------------------------------------------------------------------------------
 
 
-def test_settings_are_read_from_the_database() -> None:
-    answer = '{"data":[[["map",[["dpdk-init","true"],["pmd-cpu-mask","0x6"]]]]],"headings":["other_config"]}'
-    assert parse_ovs_settings(json.loads(answer)) == {"dpdk-init": "true", "pmd-cpu-mask": "0x6"}
-
-
 def test_only_pods_with_further_interfaces_are_looked_at() -> None:
     def pod(name: str, **annotations: str) -> dict[str, object]:
         resources = {"limits": WHOLE}
@@ -160,33 +155,26 @@ SWAPPED = {cpu: cpu % 2 for cpu in range(40)}  # CPU 20 is on node 0, and the NI
 
 
 class Lab(LocalHost):
-    """A worker where every mistake was made that can be read there. Commands that begin like `refused` fail."""
+    """A worker where every mistake was made that can be read there."""
 
-    def __init__(self, refused: str = "nothing", functions: Sequence[Mapping[str, int]] = ()) -> None:
+    def __init__(self, functions: Sequence[Mapping[str, int]] = ()) -> None:
         super().__init__()
-        self._refused, self._functions = refused, functions
+        self._functions = functions
 
     def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
-        if " ".join(command).startswith(self._refused):
-            logged = "E1122 02:46:58.253148    2429 memcache.go:265] Unhandled Error\n"
-            return Completed(command, 1, "", f"{logged}{logged}connection refused\nby localhost:8080\n")
         settings = [
             ["dpdk-init", "true"],
             ["dpdk-lcore-mask", "2"],
             ["pmd-cpu-mask", "6"],
             ["dpdk-socket-mem", "1024,0"],
         ]
-        networks = {"k8s.v1.cni.cncf.io/networks": "sriov-1"}
         answers = {
             "ovs-vsctl": {"headings": ["other_config"], "data": [[["map", settings]]]},
-            "kubectl": {
-                "items": [{"metadata": {"name": "vnf", "annotations": networks}, "spec": {"containers": [{}]}}]
-            },
-            "ip": [{"vfinfo_list": [{"address": "02:00:00:00:00:01", **each} for each in self._functions]}],
+            "ip": [{"vfinfo_list": [{"address": "02:00:00:00:00:01", **function} for function in self._functions]}],
         }
         return Completed(command, 0, json.dumps(answers.get(command[0], "")), "")
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, assumed: bytes | None = None) -> bytes:
         known = {"numa_node": b"1\n", "sriov_totalvfs": b"64\n"}
         return known[path.removeprefix("/sys/bus/pci/devices/0000:af:00.0/")]
 
@@ -201,23 +189,33 @@ def found_on(lab: Lab, nodes: Mapping[int, int] = SWAPPED) -> list[Observation]:
 def test_every_mistake_is_found_on_a_worker_where_it_was_made() -> None:
     found = found_on(Lab(functions=[{"vf": 0, "vlan": 100}, {"vf": 1}]))
     mistakes = [each.subject for each in found if each.state is State.WARNING]
-    assert mistakes == ["switch CPUs", "CPU masks", "socket memory", "pods", "interrupts", "VLANs", "TRex, by label"]
+    assert mistakes == ["switch CPUs", "CPU masks", "socket memory", "interrupts", "VLANs", "TRex, by label"]
     assert all(each.remedy for each in found if each.state is State.WARNING)
     sound = [each.subject for each in found if each.state is State.OK]
-    assert sound == ["CPU masks, planned", "socket memory, planned"], "podperf's own switch makes none"
+    assert sound == ["CPU masks, planned", "socket memory, planned", "connections"], "podperf's own switch makes none"
+
+
+VNF = {
+    "metadata": {"name": "vnf", "annotations": {"k8s.v1.cni.cncf.io/networks": "sriov-1"}},
+    "spec": {"containers": [{}]},
+}
 
 
 @pytest.mark.parametrize(
-    ("refused", "reason"),
+    ("code", "answer", "states", "reason"),
     [
-        ("which kubectl", "kubectl is not installed on this machine"),
-        ("kubectl", "does not tell the cluster's pods: connection refused by localhost:8080"),
+        (200, {"items": []}, [], ""),
+        (200, {"items": [VNF]}, [State.WARNING], "not pinned to CPUs: vnf is Burstable or BestEffort"),
+        (403, {"message": "no list for you"}, [State.UNCHECKED], "pods are pinned is not known: .*no list for you"),
     ],
 )
-def test_pods_that_cannot_be_looked_at_are_not_passed_over(refused: str, reason: str) -> None:
-    (pods,) = [each for each in found_on(Lab(refused)) if each.subject == "pods"]
-    assert pods.state is State.UNCHECKED
-    assert reason in pods.detail
+def test_pods_of_a_cluster_are_looked_at_or_the_reason_is_told(
+    code: int, answer: object, states: list[State], reason: str, tmp_path: Path
+) -> None:
+    with http_server(lambda _: (code, {}, json.dumps(answer).encode())) as server:
+        found = list(check_pods(kubeconfig_file(tmp_path, server.url)))
+    assert [each.state for each in found] == states
+    assert re.search(reason, "".join(each.detail for each in found))
 
 
 def test_a_trex_is_warned_of_where_a_run_could_make_virtual_functions() -> None:

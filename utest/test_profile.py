@@ -10,15 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf.counted_machine import plugin
-from podperf.counted_machine.executions import Block, by_function, read_executions
-from podperf.counted_machine.plugin import Plugin, plugin_for
-from podperf.counted_machine.profile import ChainProfiler, Profiler
-from podperf.counted_machine.symbols import UNKNOWN, Symbols, read_symbols
+from podperf.counted_machine.boot import CountedMachine
+from podperf.counted_machine.plugin import LIBRARY, Plugin, plugin_for
+from podperf.counted_machine.profile import (
+    UNKNOWN,
+    Block,
+    ChainProfiler,
+    Profiler,
+    Symbols,
+    profile_of,
+    read_executions,
+    read_symbols,
+)
+from podperf.counted_machine.snapshot import Snapshot
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed
 from podperf.methods.functions import USER_SPACE
 from podperf.model import Loop
+from podperf.topology import SshSettings
 from scripted_host import ScriptedHost
 
 KERNEL = """\
@@ -38,13 +47,13 @@ ffffffffc0000300 t bpf_prog_8926e1767a8d9225\t[bpf]
 """
 COUNTED = """\
 window 0
-ffffffff81000200 10 64
-ffffffffc0000104 69 64
+ffffffff81000200 10 64 128 64 64 5
+ffffffffc0000104 69 64 0 0 0 0
 window 1
-ffffffff81000200 10 64
-ffffffff81000240 2 64
-ffffffffc0000104 69 64
-400000 5 64
+ffffffff81000200 10 64 128 64 64 0
+ffffffff81000240 2 64 0 32 16 1
+ffffffffc0000104 69 64 0 0 0 0
+400000 5 64 64 0 64 64
 """
 
 
@@ -76,11 +85,15 @@ def test_an_address_is_of_the_last_function_that_begins_before_it(
 def test_blocks_are_read_by_window() -> None:
     windows = read_executions(COUNTED)
     assert list(windows) == [0, 1]
-    assert windows[0][1] == Block(0xFFFFFFFFC0000104, 69, 64)
+    assert windows[1][1] == Block(0xFFFFFFFF81000240, 2, 64, loads=0, stores=32, lines=16, misses=1)
     assert read_executions("") == {}
+    assert read_executions(COUNTED, [1]) == {0: [], 1: windows[1]}
 
 
-@pytest.mark.parametrize("text", ("window\n", "window x\n", "ffff 1\n", "xyz 1 1\n", "ffff 1 1 1\n"))
+@pytest.mark.parametrize(
+    "text",
+    ("window\n", "window x\n", "window 1 1\n", "ffff 1\n", "ffff 1 1\n", "xyz 1 1 0 0 0 0\n", "f 1 1 0 0 0 0 0\n"),
+)
 def test_a_damaged_file_is_told(text: str) -> None:
     with pytest.raises(PodperfError, match="wrote what is no count of executions"):
         read_executions(text)
@@ -88,14 +101,26 @@ def test_a_damaged_file_is_told(text: str) -> None:
 
 def test_instructions_of_a_function_are_the_mean_of_the_windows(symbols: Symbols) -> None:
     windows = read_executions(COUNTED)
-    assert by_function(windows, [0], symbols) == {"ip_forward": 10, "nft_do_chain [nf_tables]": 69}
-    both = by_function(windows, [0, 1], symbols)
+    assert profile_of(windows, [0], symbols).functions == {"ip_forward": 10, "nft_do_chain [nf_tables]": 69}
+    both = profile_of(windows, [0, 1], symbols).functions
     assert both == {"ip_forward": 11, "nft_do_chain [nf_tables]": 69, USER_SPACE: 2.5}
+
+
+def test_memory_of_a_function_is_that_of_the_windows_behind_the_first(symbols: Symbols) -> None:
+    windows = read_executions(COUNTED)
+    used = {
+        "loads": {"ip_forward": 2, USER_SPACE: 1},
+        "stores": {"ip_forward": 1.5},
+        "lines": {"ip_forward": 1.25, USER_SPACE: 1},
+        "misses": {"ip_forward": 1 / 64, USER_SPACE: 1},
+    }
+    assert profile_of(windows, [0, 1], symbols).memory == profile_of(windows, [1], symbols).memory == used
+    assert profile_of(windows, [0], symbols).memory == {}, "the plug-in's cache was empty"
 
 
 def test_a_window_that_was_not_counted_is_told(symbols: Symbols) -> None:
     with pytest.raises(PodperfError, match="counted 2 windows, and not number 2, 3"):
-        by_function(read_executions(COUNTED), [1, 2, 3], symbols)
+        profile_of(read_executions(COUNTED), [1, 2, 3], symbols)
 
 
 BLOCKS = st.lists(
@@ -110,8 +135,8 @@ BLOCKS = st.lists(
 
 @given(st.lists(BLOCKS, min_size=1, max_size=3))
 def test_no_instruction_is_lost(windows: list[list[Block]]) -> None:
-    found = by_function(dict(enumerate(windows)), range(len(windows)), read_symbols(KERNEL, OTHERS))
-    everything = sum(each.instructions * each.executions for blocks in windows for each in blocks)
+    found = profile_of(dict(enumerate(windows)), range(len(windows)), read_symbols(KERNEL, OTHERS)).functions
+    everything = sum(block.instructions * block.executions for blocks in windows for block in blocks)
     assert sum(found.values()) * Loop.WINDOW * len(windows) == pytest.approx(everything, rel=1e-12)
 
 
@@ -129,20 +154,25 @@ class Guest(ScriptedHost):
         return Completed(command, 0, OTHERS, "")
 
 
+def of_plugin(plugin: Plugin, folder: Path) -> CountedMachine:
+    """A machine that is up, with this plug-in."""
+    return CountedMachine(SshSettings(), plugin, Snapshot(folder), "booted")
+
+
 def test_a_profile_joins_the_counts_of_the_last_loop_with_the_symbols_of_now(tmp_path: Path) -> None:
     guest, executions = Guest(), tmp_path / "executions"
-    profiler = Profiler(Plugin(executions), guest)
     executions.write_text(COUNTED)
     for _ in range(2):
-        assert ChainProfiler(profiler).functions([0]) == {"ip_forward": 10, "nft_do_chain [nf_tables]": 69}
-    assert guest.listed == 1, "the kernel's own symbols stay where they are"
+        profiler = Profiler(of_plugin(Plugin(executions), tmp_path), guest)
+        assert ChainProfiler(profiler).profile([0]).functions == {"ip_forward": 10, "nft_do_chain [nf_tables]": 69}
+    assert guest.listed == 1, "the kernel's own symbols stay where they are, and are kept beside the snapshot"
 
 
 def test_without_counts_the_reason_is_told(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"QEMU 7\.2\.22 is too old"):
-        ChainProfiler(Profiler(Plugin(missing="QEMU 7.2.22 is too old"), Guest())).functions([0])
+        ChainProfiler(Profiler(of_plugin(Plugin(missing="QEMU 7.2.22 is too old"), tmp_path), Guest())).profile([0])
     with pytest.raises(Unavailable, match=r"wrote no counts to .*executions: No such file"):
-        ChainProfiler(Profiler(Plugin(tmp_path / "executions"), Guest())).functions([0])
+        ChainProfiler(Profiler(of_plugin(Plugin(tmp_path / "executions"), tmp_path), Guest())).profile([0])
 
 
 class Qemu(ScriptedHost):
@@ -163,7 +193,7 @@ class Qemu(ScriptedHost):
 def test_a_qemu_that_takes_the_plugin_gets_it(tmp_path: Path) -> None:
     found = plugin_for(Qemu(), "qemu", tmp_path)
     assert found.missing is None and found.executions == tmp_path / "executions"
-    assert found.words == ["-plugin", f"{plugin.LIBRARY},out={tmp_path}/executions"]
+    assert found.words == ["-plugin", f"{LIBRARY},out={tmp_path}/executions"]
 
 
 def test_a_comma_in_a_path_does_not_end_the_option() -> None:
@@ -210,6 +240,6 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_guest_that_lists_no_functions_costs_only_the_functions(lie: str, tmp_path: Path) -> None:
-    profiler = Profiler(Plugin(tmp_path / "executions"), LyingGuest(*LIES[lie]))
+    profiler = Profiler(of_plugin(Plugin(tmp_path / "executions"), tmp_path), LyingGuest(*LIES[lie]))
     with pytest.raises(Unavailable, match="has no list of functions"):
         profiler.symbols()

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from made_up import trial
-from podperf.model import FrameSize, TrafficProfile
 from podperf.noise import Speed
 from podperf.progress import Progress
+from traffic import TRAFFIC
 
-LOSSY = trial(TrafficProfile(FrameSize.parse(64)), 4_685_000.0, 2_500_000.0)
+LOSSY = trial(TRAFFIC, 4_685_000.0, 2_500_000.0)
 
 
 class Terminal(io.StringIO):
@@ -29,6 +29,14 @@ class Terminal(io.StringIO):
 class Gone(io.StringIO):
     def write(self, _: str) -> int:
         raise BrokenPipeError
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time in seconds, which only a test changes."""
+    moment = [100.0]
+    monkeypatch.setattr("podperf.progress.time.monotonic", lambda: moment[0])
+    return moment
 
 
 def test_a_pipe_that_is_gone_ends_no_run() -> None:
@@ -55,9 +63,7 @@ def test_names_of_others_do_not_steer_the_terminal(stream: io.StringIO, monkeypa
     assert said.count(r"\x1b]0;title\x07\x1b[2J\r") >= 5
 
 
-def test_time_left_comes_from_what_is_expected_and_the_tests_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr("podperf.progress.time.monotonic", lambda: now[0])
+def test_time_left_comes_from_what_is_expected_and_the_tests_so_far(now: list[float]) -> None:
     stream = Terminal()
     progress = Progress(stream)
     progress.run_begins([60, 30, 60])
@@ -70,9 +76,7 @@ def test_time_left_comes_from_what_is_expected_and_the_tests_so_far(monkeypatch:
     assert stream.line == "[2/3] two | set-up | 2:15 left", "half as long again as was expected: 90 s instead of 60"
 
 
-def test_nobody_claims_to_know_how_long_a_long_test_still_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr("podperf.progress.time.monotonic", lambda: now[0])
+def test_nobody_claims_to_know_how_long_a_long_test_still_takes(now: list[float]) -> None:
     stream = Terminal()
     progress = Progress(stream)
     progress.run_begins([30])
@@ -83,9 +87,7 @@ def test_nobody_claims_to_know_how_long_a_long_test_still_takes(monkeypatch: pyt
     assert "left" not in stream.line
 
 
-def test_outside_a_terminal_lines_come_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr("podperf.progress.time.monotonic", lambda: now[0])
+def test_outside_a_terminal_lines_come_now_and_then(now: list[float]) -> None:
     stream = io.StringIO()
     progress = Progress(stream)
     progress.test_begins("one")
@@ -95,9 +97,7 @@ def test_outside_a_terminal_lines_come_now_and_then(monkeypatch: pytest.MonkeyPa
     assert stream.getvalue().count("\n") == 1 + 2
 
 
-def test_a_terminal_is_not_redrawn_at_each_look_at_the_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr("podperf.progress.time.monotonic", lambda: now[0])
+def test_a_terminal_is_not_redrawn_at_each_look_at_the_cpus(now: list[float]) -> None:
     stream = Terminal()
     progress = Progress(stream)
     for _ in range(300):
@@ -111,7 +111,6 @@ def test_a_terminal_is_not_redrawn_at_each_look_at_the_cpus(monkeypatch: pytest.
 def test_a_narrow_terminal_clips_the_note_and_not_the_name(
     name: str, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("podperf.progress.time.monotonic", lambda: 100.0)
     monkeypatch.setenv("COLUMNS", str(columns))
     stream = Terminal()
     progress = Progress(stream)
@@ -126,15 +125,14 @@ def test_a_narrow_terminal_clips_the_note_and_not_the_name(
         assert " | offered load 4 685 kpps, loss 46.6 % |" in stream.line
     if columns == 60 and "bridge" in name:
         assert " | offered load 4 685…" in stream.line
-    progress.trial("ndrpdr", trial(TrafficProfile(FrameSize.parse(64)), 281_000.0, 500_000.0))
+    progress.trial("ndrpdr", trial(TRAFFIC, 281_000.0, 500_000.0))
     if columns == 90 and "bridge" in name:
         assert " | offered load 281 kpps, loss 0 %, trial 2 |" in stream.line
     if columns == 120:
         assert " | offered load 281 kpps, loss 0 %, NDR and PDR, trial 2 |" in stream.line
 
 
-def test_what_has_no_figure_has_no_dangling_colon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podperf.progress.time.monotonic", lambda: 100.0)
+def test_what_has_no_figure_has_no_dangling_colon() -> None:
     stream = io.StringIO()
     progress = Progress(stream)
     progress.run_begins([1, 1, 1])
@@ -154,7 +152,6 @@ def test_what_has_no_figure_has_no_dangling_colon(monkeypatch: pytest.MonkeyPatc
 
 def test_why_a_test_was_skipped_takes_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table has the whole reason, once for all tests that were skipped for it."""
-    monkeypatch.setattr("podperf.progress.time.monotonic", lambda: 100.0)
     monkeypatch.setenv("COLUMNS", "80")
     stream = Terminal()
     progress = Progress(stream)

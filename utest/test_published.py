@@ -6,18 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
-from robot.api import TestSuite as Suite
-from robot.running import TestCase
 
+from finding_rows import TESTS, claims
 from podperf.errors import PodperfError, Unavailable
+from podperf.experiments.claim import judge
+from podperf.experiments.contender import PublishedQuantity
+from podperf.experiments.published import FOLDER, TOPOLOGIES, load_table, published_table
 from podperf.metrics import Measured
 from podperf.model import Chain, FrameSize
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.topology import load_topology
-from podperf.verdicts.findings import judge
-from podperf.verdicts.published import PublishedOrder
-from podperf.verdicts.published_files import FOLDER, TOPOLOGIES, load_table, published_table
-from podperf.verdicts.published_quantity import PublishedQuantity
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(each.stem for each in FOLDER.glob("*.yaml"))
@@ -61,9 +59,9 @@ def test_only_what_a_document_says_is_called_an_ndr() -> None:
 
 def test_figures_order_rows_where_they_clearly_differ() -> None:
     order = published_table("appendix_c_multi_pod").order_of_figures(LARGE, *OVS_DPDK)
-    assert [str(each) for each in order.contenders] == [f"OVS-DPDK S{n}" for n in (1, 4, 2, 5, 6, 3)]
-    assert {each.scenario for each in order.contenders} == {SCENARIOS[f"S{n}"] for n in range(1, 7)}
-    names = {(str(order.contenders[i]), str(order.contenders[j])) for i, j in order.pairs}
+    assert [contender.name for contender in order.contenders] == [f"OVS-DPDK S{n}" for n in (1, 4, 2, 5, 6, 3)]
+    assert {contender.placement.scenario for contender in order.contenders} == {SCENARIOS[f"S{n}"] for n in range(1, 7)}
+    names = {(order.contenders[i].name, order.contenders[j].name) for i, j in order.pairs}
     assert ("OVS-DPDK S1", "OVS-DPDK S3") in names
     assert ("OVS-DPDK S6", "OVS-DPDK S3") not in names  # 6.38 and 6.32
     assert ("OVS-DPDK S1", "OVS-DPDK S4") not in names  # 21.29 and 19.76, 8 %
@@ -88,14 +86,14 @@ def test_an_order_is_judged_by_its_pairs_and_its_ranks_compared() -> None:
 
 def test_larger_frames_are_judged_by_bits() -> None:
     order = published_table("appendix_c_multi_pod").order_of_sizes("OVS-DPDK", SMALL, LARGE, FrameSize.parse(512))
-    assert [str(each) for each in order.contenders] == ["OVS-DPDK, 1518B", "OVS-DPDK, 512B", "OVS-DPDK, 64B"]
+    assert [contender.name for contender in order.contenders] == ["OVS-DPDK, 1518B", "OVS-DPDK, 512B", "OVS-DPDK, 64B"]
     assert judge(order, measured(2e5, 2.1e5, 2.2e5)).verdict == "confirmed"  # slightly fewer frames, many more bits
     assert judge(order, measured(1e4, 2e5, 2.2e5)).verdict == "refuted"  # so few that the bits are fewer, too
 
 
 def test_statements_order_rows_as_the_suite_does() -> None:
     order = published_table("hackathon_113").order_of_statement("pods cost", SMALL, "1n2p OVS", "1n4p OVS", "1n6p OVS")
-    assert [each.chain.pods for each in order.contenders] == [2, 4, 6]
+    assert [contender.chain.pods for contender in order.contenders] == [2, 4, 6]
     assert judge(order, measured(1.04e5, 1.02e5, 1e5)).verdict == "confirmed", "2 % counts here"
     with pytest.raises(PodperfError, match="no statement 'pods'; there are: SR-IOV helps, pods cost, nodes cost"):
         published_table("hackathon_113").order_of_statement("pods", SMALL, "1n2p")
@@ -103,7 +101,10 @@ def test_statements_order_rows_as_the_suite_does() -> None:
 
 def test_nodes_of_a_row_are_workers_of_its_chain() -> None:
     order = published_table("hackathon_113").order_of_statement("nodes cost", SMALL, "1n2p", "2n4p")
-    assert [each.chain for each in order.contenders] == [Chain("sriov-vpp", 2), Chain("sriov-vpp", 4, workers=2)]
+    assert [contender.chain for contender in order.contenders] == [
+        Chain("sriov-vpp", 2),
+        Chain("sriov-vpp", 4, workers=2),
+    ]
 
 
 def test_rows_that_cannot_be_set_up_say_why() -> None:
@@ -152,7 +153,7 @@ def test_a_sound_file_is_read(tmp_path: Path) -> None:
         ("name: b", "name: a", 8, r"rows\[1\].name: found 'a'; allowed: a name that line 7 has not got"),
         ("scenario: S1", "scenario: none", 8, r"set_up.scenario: found 'none'; allowed: S1, S2, "),
         ("unit: Gbit/s\n", "", 6, r"rows\[0\].figure: found 2; allowed: figures in a table whose `unit` is given"),
-        ("pods: 1, ", "pods: 0, ", 8, r"set_up.pods: found 0; allowed: an integer, 1 or more"),
+        ("pods: 1, ", "pods: 0, ", 8, r"set_up.pods: found 0; allowed: an integer from 1 to 255"),
     ],
 )
 def test_what_is_wrong_is_named_by_file_and_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
@@ -166,35 +167,18 @@ def test_what_is_wrong_is_named_by_file_and_line(tmp_path: Path, old: str, new: 
 # --- the suites -------------------------------------------------------------------------------------------------------
 
 
-def order_of(test: TestCase) -> PublishedOrder:
-    """The contenders that a row of a suite compares."""
-    lists = {each.name: list(each.value) for each in test.parent.resource.variables}
-    cells = [cell for each in test.body[0].args for cell in lists.get(str(each), [str(each)])]
-    named = dict(each.split("=", 1) for each in cells if each.startswith("frame="))
-    words = [each for each in cells if each not in {f"frame={size}" for size in named.values()}]
-    if found := re.fullmatch(r"Rows Of (.+) Should Rank As Published", test.template):
-        return published_table(found[1]).order_of_figures(FrameSize.parse(named.get("frame", "1518")), *words)
-    if found := re.fullmatch(r"Statement Of (.+) Should Hold", test.template):
-        return published_table(found[1]).order_of_statement(words[0], FrameSize.parse(words[1]), *words[2:])
-    found = re.fullmatch(r"Larger Frames Should Carry More Bits In (.+)", test.template)
-    assert found
-    return published_table(found[1]).order_of_sizes(words[0], SMALL, LARGE)
-
-
 def test_every_row_of_the_suites_compares_what_its_table_has() -> None:
-    tests = list(Suite.from_file_system(ROOT / "tests" / "appendices").all_tests)
+    tests = [test for test in TESTS if test.source is not None and test.source.parent.name == "appendices"]
     assert len(tests) < 60
     for test in tests:
         assert "quick" not in test.tags
         assert "published" in test.tags
-        try:
-            order = order_of(test)
-        except Unavailable:
+        if (order := claims().get(test.name)) is None:
             continue
-        tagged = {each.chain.data_plane for each in order.contenders}
-        sizes = {each.frame.name for each in order.contenders}
+        tagged = {contender.chain.data_plane for contender in order.contenders}
+        sizes = {contender.frame.name for contender in order.contenders}
         assert tagged <= set(test.tags), test.name
         assert len(sizes) > 1 or sizes <= set(test.tags), test.name
-        on_two_nodes = any(each.scenario and "other" in str(each.scenario).lower() for each in order.contenders)
+        on_two_nodes = any("other" in str(contender.placement.scenario).lower() for contender in order.contenders)
         assert not on_two_nodes or "needs-numa" in test.tags, test.name
         assert any("sriov" in each for each in tagged) == ("needs-sriov" in test.tags), test.name

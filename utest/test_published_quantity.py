@@ -15,26 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from made_up import TOPOLOGY, write
-from podperf.methods.base import TrialSource
+from podperf.experiments.contender import Contender, PublishedQuantity, beside_published
 from podperf.metrics import Measured
-from podperf.model import (
-    Chain,
-    Direction,
-    DirectionResult,
-    FrameSize,
-    TrafficProfile,
-    Trial,
-    TrialResult,
-    l2_bit_rate,
-    line_rate,
-)
+from podperf.model import Chain, FrameSize, Trial, TrialResult, l2_bit_rate, line_rate
 from podperf.records import TestRecord, read_record
 from podperf.report.command import write_reports
-from podperf.run.contenders import Contenders
-from podperf.run.published_quantities import quantities_beside
-from podperf.testers.base import TesterLimits
-from podperf.verdicts.findings import Contender
-from podperf.verdicts.published_quantity import PublishedQuantity, beside_published
+from podperf.run.experiment import quantities_beside
+from podperf.testers.base import TesterLimits, TrialSource
+from traffic import counted, traffic_of
 
 LARGE, SMALL = FrameSize.parse(1518), FrameSize.parse(64)
 SHARE = PublishedQuantity("NDR", "percent of line rate", LARGE)
@@ -92,32 +80,29 @@ class _Chain:
     def measure(self, load: float, duration: float) -> TrialResult:
         sent = int(load * duration)
         received = min(sent, int(self._capacity * duration)) - math.ceil(sent * self._leak)
-        way = Direction.LEFT_TO_RIGHT
-        counts = DirectionResult(way, sent, sent, received, 0, 0, 0, duration)
-        return TrialResult(Trial(TrafficProfile(LARGE), load, duration), 0.0, (counts,), elapsed=duration)
+        counts = counted(sent, received, duration=duration)
+        return TrialResult(Trial(traffic_of(1518), load, duration), 0.0, (counts,), elapsed=duration)
 
 
 def measured(quantity: PublishedQuantity, *contenders: Contender) -> Any:
     """The figures of chains that carry 100 kpps and lose 0.05 % of them."""
 
     @contextmanager
-    def build() -> Iterator[TrialSource]:
+    def build(_: Contender) -> Iterator[TrialSource]:
         yield cast(TrialSource, _Chain(1e5, 0.0005))
 
     test = SimpleNamespace(phase="", patience=SimpleNamespace(clock=lambda: 0.0))
-    names = [str(each) for each in contenders]
-    contenders_of_test = Contenders(cast(Any, test), None, dict.fromkeys(names, TesterLimits(1e6, 0.0, "made up")))
-    contenders_of_test.links = dict.fromkeys(names, LINK)
-    rates = {
-        replace(each, quantity=quantity): [Measured(rate) for rate in (1.1e5, 1.3e5, 1.2e5)] for each in contenders
-    }
-    builds = dict.fromkeys(names, build)
-    found = quantities_beside(rates, builds, contenders_of_test, TOPOLOGY.method)
+    names = [contender.name for contender in contenders]
+    limits, links = dict.fromkeys(names, TesterLimits(1e6, 0.0, "made up")), dict.fromkeys(names, LINK)
+    of_test: Any = SimpleNamespace(test=test, limits=limits, links=links, shortest_trial=0.0, trials=build)
+    rates = {name: [Measured(rate) for rate in (1.1e5, 1.3e5, 1.2e5)] for name in names}
+    published = [replace(contender, quantity=quantity) for contender in contenders]
+    found = quantities_beside(published, rates, of_test, TOPOLOGY.method)
     assert test.phase == ""
     return found
 
 
-ROW = Contender(Chain("ovs-dpdk", 2), LARGE, label="OVS-DPDK S1", figure=21.29)
+ROW = Contender("OVS-DPDK S1", Chain("ovs-dpdk", 2), frame=LARGE, figure=21.29)
 
 
 def test_an_ndr_is_searched_with_the_published_loss_goal() -> None:
@@ -131,7 +116,7 @@ def test_an_ndr_is_searched_with_the_published_loss_goal() -> None:
 
 
 def test_chains_of_no_table_have_no_published_figures() -> None:
-    assert quantities_beside({Contender(Chain("ptp", 1), LARGE): []}, {}, cast(Any, None), TOPOLOGY.method) == {}
+    assert quantities_beside([Contender("ptp", Chain("ptp", 1))], {}, cast(Any, None), TOPOLOGY.method) == {}
 
 
 def test_other_quantities_are_the_median_of_the_rounds() -> None:
@@ -150,7 +135,7 @@ def test_the_report_has_both_figures_side_by_side(tmp_path: Path) -> None:
     record = TestRecord("x", "S1", "s", ["appendix-c.5"], 1, 2, "passed", topology=TOPOLOGY)
     record.tester = {"name": "the software tester"}
     record.methods = {"published": measured(PublishedQuantity("NDR", "percent of line rate", LARGE, 0.001), ROW)}
-    (row,) = read_record(write(tmp_path, record))["methods"]["published"]["rows"]
+    (row,) = read_record(write(tmp_path, record)).methods["published"]["rows"]
     assert row["ratio"] == pytest.approx(row["percent_of_line_rate"] / 21.29)
     page = write_reports(tmp_path).read_text()
     section = page[page.index("C.5") :]

@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain, repeat
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +19,13 @@ from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
+from podperf.metrics import METRICS
 from podperf.noise import Noise, Speed, total, why_noisy
-from podperf.quietness.cpu_speed import CpuSpeeds, Times
-from podperf.quietness.machines import watch
-from podperf.quietness.watch import Quietness, Sample, compare, parse_sample, read_local_proc, read_proc_of
+from podperf.quietness import watch as watching
+from podperf.quietness.cpu_speed import CpuSpeeds
+from podperf.quietness.cpu_times import Times
+from podperf.quietness.watch import Quietness, Sample, compare, parse_sample, read_local_proc, read_proc_of, watch
+from podperf.records import TestRecord
 from podperf.records.json_values import noise_to_json
 from scripted_host import ScriptedHost
 
@@ -55,6 +59,21 @@ def test_foreign_work_is_named_and_own_work_is_not() -> None:
     noise = compare(before, after, cpus=[1], own=[10])
     assert noise.foreign == {"stress-ng (cpu) 1 (40)": pytest.approx(0.23)}
     assert noise.reason == "CPU 1: 23% of the time went to other processes: stress-ng (cpu) 1 (40)"
+
+
+def test_work_of_the_black_box_is_not_foreign() -> None:
+    """The kernel keeps 15 characters of a name. A child of the black box is a part of it, as its worker threads are."""
+    names = ["vpp_main", "a-vendors-appliance"]
+    before = sample(process(40, "vpp_main"), process(41, "a-vendors-appli"), process(42, "sh", parent=41))
+    after = sample(
+        process(40, "vpp_main", 90),
+        process(41, "a-vendors-appli", 90),
+        process(42, "sh", 90, parent=41),
+        process(43, "make", 9),
+        taken=1.0,
+    )
+    assert compare(before, after, cpus=[1], own=[], black_box=names).foreign == {"make (43)": pytest.approx(0.09)}
+    assert len(compare(before, after, cpus=[1], own=[]).foreign) == 4
 
 
 HOSTILE_NAMES = (
@@ -141,9 +160,28 @@ def noises() -> st.SearchStrategy[Noise]:
 def test_windows_add_up(windows: list[Noise]) -> None:
     whole = total([None, *windows])
     assert whole is not None
-    assert whole.window == pytest.approx(sum(each.window for each in windows))
-    assert sum(whole.foreign.values()) == pytest.approx(sum(sum(each.foreign.values()) for each in windows))
-    assert whole.run_queue == max(each.run_queue for each in windows)
+    assert whole.window == pytest.approx(sum(window.window for window in windows))
+    assert sum(whole.foreign.values()) == pytest.approx(sum(sum(window.foreign.values()) for window in windows))
+    assert whole.run_queue == max(window.run_queue for window in windows)
+
+
+@pytest.mark.parametrize(
+    ("ndr", "pdr", "reason"),
+    [
+        (1.0, 1.0, None),
+        (0.6, 1.0, "NDR: CPU 0: the slowest ran at 60% of its best speed"),
+        (0.6, 0.6, "CPU 0: the slowest ran at 60% of its best speed"),
+    ],
+)
+def test_a_search_is_judged_by_the_trials_that_decided_each_goal(ndr: float, pdr: float, reason: str | None) -> None:
+    """The search as a whole is noisy here. Its trials far from the bounds decided nothing."""
+    window = Noise((0,), 1.0, 0.0, {}, 9, 1, 0.01)
+    goals = {"NDR": replace(window, speed=Speed(ndr)), "PDR": replace(window, speed=Speed(pdr))}
+    slow = replace(window, window=9.0, speed=Speed(0.5))
+    record = TestRecord("a", "a", "s", noises={"ndrpdr": slow}, decisive_noises={"ndrpdr": goals})
+    assert record.why_noisy() == reason
+    assert record.noisy(METRICS["ndr"]) == (ndr < 0.8) and record.noisy(METRICS["pdr"]) == (pdr < 0.8)
+    assert replace(record, decisive_noises={}).why_noisy() == "CPU 0: the slowest ran at 50% of its best speed"
 
 
 def test_a_noisy_search_is_not_hidden_by_the_longer_trials_of_mrr() -> None:
@@ -165,7 +203,7 @@ def test_a_noisy_search_is_not_hidden_by_the_longer_trials_of_mrr() -> None:
 def test_what_is_noisy_as_a_whole_or_in_a_phase_is_called_noisy(phases: dict[str, Noise]) -> None:
     together = total(phases.values())
     assert together is not None
-    assert (why_noisy(phases) is not None) == (together.noisy or any(each.noisy for each in phases.values()))
+    assert (why_noisy(phases) is not None) == (together.noisy or any(phase.noisy for phase in phases.values()))
 
 
 @given(st.text())
@@ -180,18 +218,38 @@ def test_a_busy_loop_on_this_machine_is_noticed_within_a_short_window() -> None:
     """Both ways of reading the real /proc. The test watches every CPU, because the loop can run on any of them."""
     for read in (read_local_proc, read_proc_of(LocalHost())):
         quietness = Quietness(range(os.cpu_count() or 1), own=[], read=read)
-        loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-        try:
-            quietness.start()
-            end = time.monotonic() + 10
-            while _cpu_seconds(loop.pid) < 0.3 and time.monotonic() < end:
-                os.sched_yield()
-            noise = quietness.stop()
-        finally:
-            loop.kill()
-            loop.wait()
-        assert any(name.endswith(f"({loop.pid})") for name in noise.foreign)
+        with _busy_loop() as loop:
+            noise = _while_it_runs(loop, quietness)
+        assert any(name.endswith(f"({loop})") for name in noise.foreign)
         assert noise.noisy
+
+
+def test_a_busy_loop_that_is_the_black_box_is_not_noticed() -> None:
+    with ExitStack() as undo, _busy_loop() as loop:
+        name = Path(f"/proc/{loop}/comm").read_text().strip()
+        quietness = watch(LocalHost(), sut=range(os.cpu_count() or 1), black_box=[name], undo=undo)
+        quietness.own = set()  # the loop is a child of this process, and would be no foreign work either
+        noise = _while_it_runs(loop, quietness)
+    assert not [each for each in noise.foreign if each.endswith(f"({loop})")]
+
+
+@contextmanager
+def _busy_loop() -> Iterator[int]:
+    loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield loop.pid
+    finally:
+        loop.kill()
+        loop.wait()
+
+
+def _while_it_runs(loop: int, quietness: Quietness) -> Noise:
+    """The noise of a window in which the loop took 0.3 s of CPU time."""
+    quietness.start()
+    end, before = time.monotonic() + 10, _cpu_seconds(loop)
+    while _cpu_seconds(loop) - before < 0.3 and time.monotonic() < end:
+        os.sched_yield()
+    return quietness.stop()
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -252,10 +310,10 @@ def test_noise_of_three_workers_says_on_which_it_was() -> None:
     third = replace(quiet, workers=(quiet, quiet, busy))
     assert third.reason == "worker 3, CPU 0: 50% of the time went to other processes: stress (9)"
     together = third + third
-    assert [each.foreign for each in together.workers] == [{}, {}, {"stress (9)": 1.0}]
+    assert [worker.foreign for worker in together.workers] == [{}, {}, {"stress (9)": 1.0}]
     data = noise_to_json(third)
     assert data is not None
-    assert [each["noisy"] for each in data["workers"]] == [False, False, True]
+    assert [worker["noisy"] for worker in data["workers"]] == [False, False, True]
 
 
 def test_all_machines_are_watched_in_one_window() -> None:
@@ -263,14 +321,14 @@ def test_all_machines_are_watched_in_one_window() -> None:
     watched.start()
     noise = watched.stop()
     assert len(noise.workers) == 2
-    assert min(each.window for each in noise.workers) >= noise.window > 0
+    assert min(worker.window for worker in noise.workers) >= noise.window > 0
 
 
 class WithPython(ScriptedHost):
     """A machine with Python. It notes the CPUs whose speed a caller asks for."""
 
     def __init__(self) -> None:
-        super().__init__(answers={"getconf CLK_TCK": "100", "sh -c command -v python3": ""})
+        super().__init__(answers={"getconf CLK_TCK": "100", f"sh -c {watching._HAS_PYTHON}": ""})
         self.asked: list[int] = []
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Any:

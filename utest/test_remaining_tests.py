@@ -8,7 +8,7 @@ from robot.running import TestSuite
 
 import made_up
 from podperf.records import RecordWriter, TestRecord
-from run_command.remaining_tests import RemainingTests
+from run_command.chosen_names import RemainingTests
 
 SUITE = """*** Test Cases ***
 Measured

@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
@@ -17,17 +18,22 @@ from typing import Any, ClassVar
 import pytest
 from robot.errors import ExecutionFailed
 
+from podperf.counted_machine.boot import CountedMachine
 from podperf.counted_machine.plugin import Plugin
 from podperf.counted_machine.profile import Profiler
+from podperf.counted_machine.snapshot import Snapshot
 from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane, RunningDataPlane
 from podperf.errors import PodperfError, TrialNotDelivered, Unavailable
+from podperf.experiments.claim import Claim
+from podperf.experiments.contender import Contender
+from podperf.frames import PLAIN, Headers
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
 from podperf.kernel.thread_time import CpuUser, RunTime
-from podperf.methods.base import TrialSource
+from podperf.methods import METHODS
 from podperf.metrics import METRICS, Measured, Metric, Metrics, Need, Quantity, Unit
 from podperf.model import (
     BOTH_DIRECTIONS,
@@ -44,30 +50,30 @@ from podperf.model import (
 )
 from podperf.noise import Noise
 from podperf.progress import Progress
-from podperf.records import read_record
+from podperf.records import Record, read_record
 from podperf.records.files import replace_file
 from podperf.report.facts import environment_facts
 from podperf.report.loss_curve import loss_curve
 from podperf.run import Run, Session
 from podperf.run import TestIdentity as Identity
-from podperf.run.equipment import Equipment
+from podperf.run.session import Equipment
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, PartOfChain, SystemUnderTest
-from podperf.testers.base import UNPACED, PortFacts, TesterFacts
+from podperf.testers.base import UNPACED, Ability, PortFacts, TesterFacts, TrialSource
 from podperf.testers.faults import Fault, FaultKind
+from podperf.thresholds import Status
 from podperf.topology import (
     SCHEMA_PATH,
     Engine,
     MethodSettings,
+    SshSettings,
     Threshold,
     TrexSettings,
     WorkerSettings,
     load_topology,
     topology_schema,
 )
-from podperf.verdicts.claims import Claim
-from podperf.verdicts.thresholds import Status
 
 SMALL = FrameSize.parse(64)
 LATENCY = Latency(1000, 1000.0, 1000, {999: 1})
@@ -93,6 +99,7 @@ class SimulatedTester:
 
     shortest_trial: ClassVar[float] = 0.0
     broken = False
+    able = frozenset({Ability.GROUPS})
 
     def __init__(self, engine: Engine, share: float, trials: list[Trial], testbed: SimulatedTestbed) -> None:
         self.engine, self.share, self.trials, self.testbed = engine, share, trials, testbed
@@ -105,7 +112,7 @@ class SimulatedTester:
         sent = max(1, round(load * trial.duration))
         received = max(1, round(sent * self.share) - round(sent * self.testbed.own_loss))
         each = [
-            DirectionResult(way, sent, sent, received, 0, 0, 0, trial.duration, latency=LATENCY)
+            DirectionResult(way, sent, sent, received, 0, 0, 0, trial.duration, latency=self.testbed.latency)
             for way in trial.traffic.directions
         ]
         late = "too slow" if load < 0.99 * trial.load else None
@@ -121,7 +128,7 @@ class SimulatedTester:
     @property
     def facts(self) -> TesterFacts:
         ports = PortFacts("02:00:00:00:00:01"), PortFacts("02:00:00:00:00:02")
-        return TesterFacts("simulated", "1", self.engine, *ports, copies=False)
+        return TesterFacts("simulated", "1", self.engine, *ports, copies=False, abilities=self.able)
 
     def describe(self) -> Mapping[str, Any]:
         return {}
@@ -143,6 +150,7 @@ class SimulatedTestbed:
         self.shares: dict[str, float] = {}  # of the frames that come back, by data plane
         self.now = 0.0
         self.own_loss = 0.0  # of the tester
+        self.latency = LATENCY
         self.loses = False  # whether frames of closed loops are lost in chains
         self.ceiling: float | None = None  # the ceiling across a chain, if it differs from the bare path's
         self.trials: list[Trial] = []
@@ -151,7 +159,7 @@ class SimulatedTestbed:
         self.topology = load_topology(SCHEMA_PATH.parent / "local.yaml")
 
     def cpu_plans(self, chain: Chain) -> list[CpuPlan]:
-        return [plan_cpus(each.placement, chain.pods, with_switch=False) for each in self.workers]
+        return [plan_cpus(worker.placement, chain.pods, with_switch=False) for worker in self.workers]
 
     def demand(self, chain: Chain) -> type[DataPlane]:
         return DATA_PLANES[chain.data_plane]
@@ -163,8 +171,9 @@ class SimulatedTestbed:
         frame: FrameSize,
         directions: tuple[Direction, ...],
         first: Callable[[ExitStack], None] = lambda _: None,
+        headers: Headers = PLAIN,
     ) -> AbstractContextManager[SystemUnderTest]:
-        return self.build(chain, frame, directions, first)
+        return self.build(chain, frame, directions, first, headers)
 
     @contextmanager
     def build(
@@ -173,6 +182,7 @@ class SimulatedTestbed:
         _: FrameSize,
         directions: tuple[Direction, ...],
         first: Callable[[ExitStack], None] = lambda _: None,
+        headers: Headers = PLAIN,
     ) -> Iterator[SystemUnderTest]:
         assert directions
         share = 1.0 if chain.data_plane == "wire" else self.shares.get(chain.data_plane, 0.9)
@@ -204,8 +214,13 @@ def run(tmp_path: Path) -> Run:
     session = Session(load_topology(SCHEMA_PATH.parent / "local.yaml"), tmp_path, Progress())
     session.equipment = equipment(SimulatedTestbed())
     made = Run(session)
-    made.kept.limits.clock = lambda: simulated(made).now
+    made.shared.limits.clock = lambda: simulated(made).now
     return made
+
+
+def between(first: Chain, second: Chain) -> Claim:
+    """The claim that the first chain forwards more."""
+    return Claim("made-up", "A is faster than B", tuple(Contender(str(each), each) for each in (first, second)))
 
 
 def equipment(testbed: SimulatedTestbed) -> Equipment:
@@ -227,12 +242,14 @@ def simulated(run: Run) -> SimulatedTestbed:
 
 
 @pytest.fixture
-def counted(run: Run) -> Run:
+def counted(run: Run, tmp_path: Path) -> Run:
     """This run on a counted machine."""
     settings = WorkerSettings("counted", None)
     simulated(run).workers = [WorkerMachine(settings, LocalHost(), Placement((0,), (0,)))]
     configure(run, workers=(settings,))
-    run.session.profiler = Profiler(Plugin(missing="QEMU is too old"), LocalHost())
+    run.session.profiler = Profiler(
+        CountedMachine(SshSettings(), Plugin(missing="QEMU is too old"), Snapshot(tmp_path), "booted"), LocalHost()
+    )
     return run
 
 
@@ -246,12 +263,13 @@ def test_a_counted_machine_measures_what_a_chain_costs_beyond_the_bare_path(coun
     (path,) = (counted.session.results / "records").glob("*macvlan*.json")
     record = json.loads(path.read_text())
     assert record["methods"]["cost"]["instructions_per_frame"] == 9000
-    assert {each["functions_missing"] for each in record["methods"]["cost"]["bursts"]} == {"QEMU is too old"}
+    assert {burst["functions_missing"] for burst in record["methods"]["cost"]["bursts"]} == {"QEMU is too old"}
     assert record["results"]["cost_in_bursts"] == {"instructions_per_frame": 9000, "lower_bound": False}
-    loops = [each["loop"] for each in record["trials"]]
-    assert {each["frames_in_flight"] for each in loops} == {1, 32}
-    assert all(len(each["instructions_of_each_window"]) == 32 for each in loops)
-    assert loss_curve(record) == "", "a closed loop has no load"
+    loops = [trial["loop"] for trial in record["trials"]]
+    assert {loop["frames_in_flight"] for loop in loops} == {1, 32}
+    assert all(len(loop["instructions_of_each_window"]) == 32 for loop in loops)
+    assert {time.time() - trial["started"] < 3600 for trial in record["trials"]} == {True}, "by the host's clock"
+    assert loss_curve(Record.of(record)) == "", "a closed loop has no load"
     assert record["environment"]["placement_remarks"] == [], "that all share one CPU is what makes the loop closed"
 
 
@@ -292,7 +310,7 @@ def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
     for outcome, left in (("passed", each), ("skipped", each), ("passed", 2 * each)):
         run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
         run.end_test(Identity("test", "suite"), outcome)  # type: ignore[arg-type]
-        assert run.kept.patience.left == left
+        assert run.shared.patience.left == left
 
 
 def test_a_test_waits_for_itself_alone(run: Run) -> None:
@@ -337,7 +355,7 @@ def test_chains_are_compared_by_the_limits_of_the_engine_that_sends(run: Run) ->
     """The topology's `auto` may have come to the slower one, and then its limit makes a rate a lower bound."""
     testbed = SimulatedTestbed("packet-ring")
     run.session.equipment = equipment(testbed)
-    claim = Claim("made-up", ("4.1.1",), "A is faster than B", (Chain("macvlan", 1), Chain("linux-bridge", 1)))
+    claim = between(Chain("macvlan", 1), Chain("linux-bridge", 1))
     run.compare(Identity("test", "suite"), claim)
     record = run.current.record
     assert list(record.methods["comparison"]["maximum_loads"].values()) == pytest.approx([0.95 * 1e5] * 2)
@@ -361,7 +379,7 @@ FAULT = "the tester itself loses frames: at least 0.0997 % in each of 12 trials 
 
 def searched(run: Run, data_plane: str = "linux-bridge", pods: int = 1, *thresholds: str) -> Any:
     """The record of a test with all measurements of this chain, and with these thresholds."""
-    configure(run, thresholds=tuple(Threshold(each, "Mpps", minimum=1e-6) for each in thresholds))
+    configure(run, thresholds=tuple(Threshold(threshold, "Mpps", minimum=1e-6) for threshold in thresholds))
     run.begin_test(Identity("test", "suite"), Chain(data_plane, pods), SMALL)
     run.measurement.mrr()
     run.measurement.ndr_and_pdr()
@@ -378,7 +396,7 @@ def test_a_tester_that_loses_frames_by_itself_tells_no_ndr(run: Run) -> None:
     assert notes.getvalue().startswith(f"{FAULT}. NDR is not judged"), "at the start of the run"
     assert "ndr" not in record.metrics and record.metrics["pdr"].value == pytest.approx(0.95e6, rel=0.01)
     assert record.methods["ndrpdr"]["missing"] == {"NDR": f"not judged: {FAULT}"}
-    assert [each.status for each in record.verdict.outcomes] == [Status.PASSED, Status.NOT_JUDGED]
+    assert [outcome.status for outcome in record.verdict.outcomes] == [Status.PASSED, Status.NOT_JUDGED]
     assert record.verdict.status is Status.PASSED and f"NDR not judged: {FAULT}" in record.verdict.sentence
     again = searched(run, "wire", 0)
     assert again.limits.doubt == FAULT and notes.getvalue().count("NDR is not judged") == 1, "said once"
@@ -386,6 +404,29 @@ def test_a_tester_that_loses_frames_by_itself_tells_no_ndr(run: Run) -> None:
     assert "passed, faulty tester" in said and "measured, faulty tester" in said
     assert f"NDR not judged: {FAULT} 0.0997 % of the frames are the tester's own loss" in said
     assert said.count(FAULT) == 1, "once for both rows"
+
+
+def test_a_tester_that_stamps_frames_wrongly_tells_rates_and_no_latency(run: Run) -> None:
+    """Five milliseconds on a bare path. Across a chain nobody could tell that this latency is wrong."""
+    notes = run.progress.stream = io.StringIO()
+    simulated(run).latency = Latency(5_000_000, 5e6, 5_000_000, {2000: 1})
+    fault = "the tester itself stamps frames with wrong times: at least 100 % in each of 12 trials on the bare path"
+    run.begin_test(Identity("test", "suite"), Chain("wire", 0), SMALL)
+    configure(run, thresholds=(Threshold("latency_p50", "us", maximum=1e6), Threshold("mrr", "Mpps", minimum=1e-6)))
+    run.measurement.mrr()
+    run.measurement.ndr_and_pdr()
+    run.measurement.latency()
+    run.measurement.by(METHODS["latency_by_load"])
+    run.measurement.judge()
+    record = run.current.record
+    assert notes.getvalue().startswith(f"{fault}. no row shows a latency")
+    assert {"mrr", "pdr"} <= record.metrics.keys() and not [metric for metric in record.metrics if "latency" in metric]
+    assert record.latency is None
+    assert record.methods["latency"]["missing"] == {"latency at 50 % of PDR": f"not known: {fault}"}
+    assert set(record.methods["latency_by_load"]["missing"].values()) == {f"not known: {fault}"}
+    run.end_test(Identity("test", "suite"), "passed")
+    assert "latency at 50 % of PDR, latency at 10 % of PDR, " in (said := " ".join(run.close().split()))
+    assert said.count(f"not known: {fault}") == 1
 
 
 def test_a_tester_that_was_held_up_by_a_noisy_machine_is_believed_as_soon_as_it_is_quiet(run: Run) -> None:
@@ -400,15 +441,15 @@ def test_a_tester_that_was_held_up_by_a_noisy_machine_is_believed_as_soon_as_it_
 
 
 def test_a_clock_that_once_ran_wrong_is_doubted_for_the_whole_run(run: Run) -> None:
-    run.kept.limits.clock = lambda: simulated(run).now * 1.02
+    run.shared.limits.clock = lambda: simulated(run).now * 1.02
     (fault,) = searched(run).limits.faults
     assert fault.kind is FaultKind.CLOCK
-    run.kept.limits.clock = lambda: simulated(run).now
+    run.shared.limits.clock = lambda: simulated(run).now
     assert searched(run).limits.faults == (fault,), "noise of a later moment would have hidden it"
 
 
 def test_a_finding_by_a_tester_that_loses_frames_is_inconclusive(run: Run) -> None:
-    claim = Claim("made-up", ("4.1.1",), "A is faster than B", (Chain("wire", 0), Chain("linux-bridge", 1)))
+    claim = between(Chain("wire", 0), Chain("linux-bridge", 1))
     simulated(run).own_loss = 0.001
     finding = run.compare(Identity("test", "suite"), claim)
     assert finding.verdict == "inconclusive" and finding.detail.startswith(f"{FAULT}; ")
@@ -423,7 +464,7 @@ def test_a_search_begins_at_what_the_tester_has_delivered_in_this_test(run: Run)
     assert record.limits.maximum_load == pytest.approx(0.95e6)
     assert record.methods["mrr"]["delivered_load"] == pytest.approx(0.95 * 130e3)
     assert record.methods["ndrpdr"]["maximum_load"] == pytest.approx(0.95 * 130e3)
-    loads = [each.load for each in testbed.trials if each.load]
+    loads = [trial.load for trial in testbed.trials if trial.load]
     assert max(loads) <= 130e3, "no trial was in vain"
 
 
@@ -437,7 +478,7 @@ def test_the_record_tells_how_long_trials_were_with_a_tester_that_needs_long_one
     record = searched(run)
     assert record.methods["mrr"]["trial_duration"] == 0.5
     preset = record.methods["ndrpdr"]["preset"]
-    assert {each["final_trial_duration"] for each in preset["goals"]} == {0.5}
+    assert {goal["final_trial_duration"] for goal in preset["goals"]} == {0.5}
     assert preset["adapted"] == "trials of 0.5 s, not 0.2 s: the shortest that this tester can do well"
     assert f"preset quick has {preset['adapted']}" in " ".join(run.close().split())
 
@@ -494,12 +535,12 @@ def test_a_link_that_is_slower_than_the_tester_is_its_limit(
     The worker's ports may be driven by DPDK. The kernel then does not know their speed.
     """
     monkeypatch.setattr(SimulatedTestbed, side, {"ens4": LocalHost()})
-    monkeypatch.setattr("podperf.run.interfaces.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
+    monkeypatch.setattr("podperf.run.measurement.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
     record = measured(run, "linux-bridge", 1, "slow link")
     assert set(record.interfaces) == {"ens4" if side == "ports" else "tester ens4"}
     assert record.limits is not None
     assert (record.limits.maximum_load, record.limits.source) == (500_000, "the line rate of the link")
-    assert {each.load for each in simulated(run).trials[-3:]} == {500_000}
+    assert {trial.load for trial in simulated(run).trials[-3:]} == {500_000}
 
 
 def test_a_held_load_is_compared_with_what_the_bare_path_could_do_of_it(
@@ -509,7 +550,7 @@ def test_a_held_load_is_compared_with_what_the_bare_path_could_do_of_it(
     wire = measured(run, "wire", 0, "wire")
     assert wire.metrics["mrr"].value > 500_000
     monkeypatch.setattr(SimulatedTestbed, "tester_ports", {"ens4": LocalHost()})
-    monkeypatch.setattr("podperf.run.interfaces.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
+    monkeypatch.setattr("podperf.run.measurement.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
     record = measured(run, "linux-bridge", 1, "slow link")
     (outcome,) = (each for each in record.verdict.outcomes if each.metric == "mrr")
     assert outcome.measured == pytest.approx(record.metrics["mrr"].value / 500_000)
@@ -563,7 +604,7 @@ def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) ->
     run.session.equipment = equipment(testbed)
     configure(run, tester=trex)
     measured(run, "linux-bridge", 1, "held")
-    loads = {each.load for each in testbed.trials}  # type: ignore[attr-defined]
+    loads = {trial.load for trial in testbed.trials}  # type: ignore[attr-defined]
     assert UNPACED not in loads and max(loads) == 5000
     schema = topology_schema()["properties"]["tester"]["properties"]["maximum_load"]
     assert schema["minimum"] >= PROBE_LOAD, "the first frames that cross a chain are a load, too"
@@ -573,7 +614,10 @@ def test_what_is_to_be_known_of_the_placement_goes_by_the_directions_of_the_test
     assert measured(run, "linux-bridge", 1, "one way").environment["placement_remarks"] == []
     both = measured(run, "linux-bridge", 1, "both ways", directions=BOTH_DIRECTIONS)
     assert both.environment["placement_remarks"] == ["2 directions share CPU 1 of the system under test"]
-    assert environment_facts(both.to_json())["Placement remarks"] == "2 directions share CPU 1 of the system under test"
+    assert (
+        environment_facts(Record.of(both.to_json()))["Placement remarks"]
+        == "2 directions share CPU 1 of the system under test"
+    )
 
 
 def test_the_methods_are_those_of_the_topology(run: Run) -> None:
@@ -760,7 +804,7 @@ def test_a_new_metric_is_an_entry_of_the_table_and_a_method_that_measures_it(
     assert re.search(r"^Sweep, 64 B  4\.20  failed$", table, re.M)
     (path,) = (tmp_path / "records").glob("*.json")
     record = read_record(path)
-    assert record["results"] == {"tidiness": {"millipoints": 4200.0, "lower_bound": False}}
+    assert record.document["results"] == {"tidiness": {"millipoints": 4200.0, "lower_bound": False}}
     page = (tmp_path / "conformance.html").read_text()
     assert all(words in page for words in (">tidy, pt</th>", ">4.20<", "tidy at least 5 points", "tidy missed"))
     assert "tidiness" in Fault(FaultKind.COUNTS_TWICE, 1.0, "").spoils
@@ -796,9 +840,9 @@ def test_a_record_that_the_disk_did_not_take_is_named_in_the_last_line(
 
 def test_a_comparison_records_the_interfaces_of_each_chain(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedTestbed, "ports", {"w-left": LocalHost()})
-    monkeypatch.setattr("podperf.run.interfaces.interface_details", lambda _, name: {"driver": f"of {name}"})
+    monkeypatch.setattr("podperf.run.measurement.interface_details", lambda _, name: {"driver": f"of {name}"})
     chains = (Chain("macvlan", 1), Chain("linux-bridge", 1))
-    run.compare(Identity("test", "suite"), Claim("made-up", ("4.1.1",), "A is faster than B", chains))
+    run.compare(Identity("test", "suite"), between(*chains))
     found = run.current.record.interfaces
     assert set(found) == {"macvlan, 1 pod: w-left", "linux-bridge, 1 pod: w-left"}
     assert found["macvlan, 1 pod: w-left"] == {"driver": "of w-left", "received_by": None}

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -13,10 +14,13 @@ from typing import Any
 
 import pytest
 from robot.errors import DataError
+from robot.run import USAGE
+from robot.utils import ArgumentParser
 
-import run_command.__main__ as command_line
-from run_command import arguments
-from run_command.arguments import RESULTS, SUITES, TOPOLOGIES, Command
+import run_command.run as command_line
+from podperf.__main__ import main
+from run_command import arguments, own_tests
+from run_command.arguments import OWN_OPTIONS, RESULTS, SUITES, TOPOLOGIES, Command
 
 NOW = datetime(2026, 11, 23, 20, 21, 22, 7654)
 KERNEL = str(SUITES / "4.1_networking_models" / "4.1.1_kernel_space.robot")
@@ -71,6 +75,61 @@ def test_suites_replace_all_suites(given: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [[], ["--include", "full"]])
+def test_own_suites_run_with_all_their_tests(given: list[str], tmp_path: Path) -> None:
+    suite = tmp_path / "mine.robot"
+    suite.touch()
+    for own in (suite, tmp_path):
+        assert options(*given, str(own)).get("include", []) == given[1:], "their tags are the user's"
+    for podperfs in (KERNEL, str(SUITES)):
+        assert options(*given, podperfs)["include"] == (given[1:] or ["quick"])
+    (sentence,) = Command.parse([str(suite), KERNEL]).missing()
+    assert sentence == f"{suite} is not one of podperf's suites, and others of this run are; run it alone"
+
+
+def the_options() -> list[str]:
+    """Each option of the command that has a value."""
+    found = ArgumentParser(f"{USAGE}\n{OWN_OPTIONS}").parse_args([])[0]
+    return [name for name in found if not _is_flag(name)]
+
+
+def _is_flag(name: str) -> bool:
+    return isinstance(Command.parse([f"--{name}", "x"]).options.get(name), bool)
+
+
+@pytest.mark.parametrize("option", [*the_options(), "version-under-test"])
+@pytest.mark.parametrize("empty", ["", " "])
+def test_an_empty_value_is_as_if_the_option_was_not_given(option: str, empty: str) -> None:
+    """CI servers pass on parameters that nobody filled in."""
+    assert Command.parse([f"--{option}", empty]) == Command.parse([f"--{option}={empty}"]) == Command.parse([])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["-i", ""],
+        ["", "--include", ""],
+        ["--variable", "TOPOLOGY:", ""],
+        ["-v", "topology: "],
+        ["--outputdir", "", "--include", "", "--version-under-test", "", ""],
+    ],
+)
+def test_empty_parameters_of_a_ci_server_leave_the_defaults(given: list[str]) -> None:
+    assert options(*given) == options()
+    assert Command.parse(given).sources == (str(SUITES),)
+
+
+def test_an_empty_parameter_does_not_end_the_options() -> None:
+    command = Command.parse(["", "--include", "full", "--exclude", "", "--exclude", "slow"])
+    assert command.options == {"include": ["full"], "exclude": ["slow"]}
+
+
+@pytest.mark.parametrize("given", [["--argumentfile", ""], ["-A", ""], ["--argumentfile="]])
+def test_an_argument_file_without_a_name_is_refused(given: list[str]) -> None:
+    with pytest.raises(DataError, match="--argumentfile has no value"):
+        Command.parse(given)
+
+
+@pytest.mark.parametrize("given", [[], ["--include", "full"]])
 def test_suites_of_podperf_run_within_the_whole_which_opens_the_testbed(given: list[str]) -> None:
     command = Command.parse([*given, KERNEL, str(SUITES / "appendices")])
     assert command.sources == (str(SUITES),)
@@ -103,28 +162,19 @@ SOMEBODY = 12345
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
 @pytest.mark.parametrize("option", ["--outputdir", "--output", "--log", "--report", "--xunit"])
-@pytest.mark.parametrize("planted", ["folder", "parent", "link", "writable", "file"])
+@pytest.mark.parametrize("planted", ["folder", "file"])
 def test_root_does_not_write_where_somebody_else_can_have_put_a_link(
     planted: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Robot Framework follows links, as of `output.xml` to /etc/passwd."""
     monkeypatch.setattr(command_line, "run_robot", lambda *_: pytest.fail("it ran"))
-    (theirs := tmp_path / "theirs").mkdir()
-    chosen = {"folder": theirs, "parent": theirs / "new", "link": tmp_path / "link", "writable": theirs}.get(planted)
-    if planted == "link":
-        (tmp_path / "link").symlink_to(tmp_path)
-        os.chown(tmp_path / "link", SOMEBODY, SOMEBODY, follow_symlinks=False)
-    elif planted == "writable":
-        theirs.chmod(0o777)
-    elif planted == "file":
-        tmp_path.chmod(0o1777)
-        (tmp_path / "file").touch()
-        os.chown(tmp_path / "file", SOMEBODY, SOMEBODY)
-    else:
-        os.chown(theirs, SOMEBODY, SOMEBODY)
+    tmp_path.chmod(0o1777)
+    theirs = tmp_path / "theirs"
+    (theirs.mkdir if planted == "folder" else theirs.touch)()
+    os.chown(theirs, SOMEBODY, SOMEBODY)
+    value = theirs if planted == "file" or option == "--outputdir" else theirs / "x.xml"
     mine = [] if option == "--outputdir" else ["--outputdir", str(tmp_path / "mine")]
-    value = tmp_path / "file" if chosen is None else chosen if option == "--outputdir" else chosen / "x.xml"
-    assert command_line.main(["podperf", "no", *mine, option, str(value)]) == 252
+    assert main(["--no-install", "run", *mine, option, str(value)]) == 252
     assert f"could have root overwrite any file: choose another {option}\n" in capsys.readouterr().err
 
 
@@ -134,7 +184,7 @@ def test_root_writes_where_only_root_and_the_caller_can(
     of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[str] = []
-    monkeypatch.setattr(command_line, "run_robot", lambda _, given, __: called.append(given["outputdir"]) or 0)
+    monkeypatch.setattr(command_line, "run_robot", lambda _, given: called.append(given["outputdir"]) or 0)
     monkeypatch.setenv("SUDO_UID", str(SOMEBODY))
     monkeypatch.setenv("SUDO_GID", str(SOMEBODY))
     results = tmp_path / "results"
@@ -144,7 +194,7 @@ def test_root_writes_where_only_root_and_the_caller_can(
         os.chown(results, SOMEBODY, SOMEBODY)
     else:
         tmp_path.chmod(0o1777)
-    assert command_line.main(["podperf", "no", "--outputdir", str(results)]) == 0
+    assert main(["--no-install", "run", "--outputdir", str(results)]) == 0
     assert called == [str(results)]
 
 
@@ -217,13 +267,15 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--variablefile", "none.py", "--test", "Another"], "Variable file 'none.py' does not exist."),
         (["--listener", "None.Such", "--test", "Another"], "Taking listener 'None.Such' into use failed"),
         (["--test", "Long"], "podperf: 1 test failed: not asked for\npodperf: no test was measured: 1 failed; see "),
+        (["--test", "Long", "--log", "NONE"], "podperf: no test was measured: 1 failed\n"),
+        (["--test", "Long", "--log", "other.html"], "no test was measured: 1 failed; see {root}/results/"),
         (["--dryrun"], "podperf: a dry run, which measures nothing: a run would have 1 test\n  Suite\n    Quick\n"),
     ],
 )
 def test_nothing_ends_in_silence(
     checkout: Path, capfd: pytest.CaptureFixture[str], given: list[str], words: str
 ) -> None:
-    command_line.main([f"{checkout}/podperf", "no", *given])
+    main(["--script", f"{checkout}/podperf", "--no-install", "run", *given])
     assert words.format(root=checkout) in capfd.readouterr().err
 
 
@@ -247,7 +299,7 @@ def test_the_exit_code_tells_a_failed_test_from_a_run_that_could_not_measure(
     suite: str, given: list[str], code: int, checkout: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (checkout / "tests" / "suite.robot").write_text(suite)
-    assert command_line.main([f"{checkout}/podperf", "no", *given]) == code
+    assert main(["--script", f"{checkout}/podperf", "--no-install", "run", *given]) == code
     assert code != 254 or "podperf: no test was measured: " in capfd.readouterr().err
 
 
@@ -257,3 +309,28 @@ def test_the_version_under_test_is_a_variable_and_no_option_of_robot(given: list
     assert "versionundertest" not in options(*given)
     resumed = Command.parse(given).resumed(["./podperf"], RESULTS / "first")
     assert resumed.endswith("./podperf run --resume results/first --version-under-test 'OVS 3.6'")
+
+
+def test_help_of_run_says_where_that_of_robot_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--include", "full", "--help"]) == 0
+    assert ".venv/bin/robot --help" in capsys.readouterr().out
+
+
+def test_a_suite_without_the_whole_names_the_command_that_opens_its_testbed(tmp_path: Path) -> None:
+    chosen = ["--test", "PTP, 64 B", "--outputdir", str(tmp_path), "--log", "NONE", "--report", "NONE"]
+    done = subprocess.run(
+        [sys.executable, "-m", "robot", *chosen, KERNEL], capture_output=True, text=True, check=False, timeout=100
+    )
+    command = f"{RESULTS.parent}/podperf run {KERNEL}"
+    assert done.returncode == 1 and done.stdout.count(f"no testbed is open; the command that opens one: {command}") == 1
+
+
+def test_tox_gets_all_arguments_but_podperfs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[Any] = []
+    done = subprocess.CompletedProcess([], 3)
+    monkeypatch.setattr(own_tests.subprocess, "run", lambda *words, **how: called.append((words, how)) or done)
+    monkeypatch.setattr(Path, "write_text", lambda *_, **__: None)
+    assert main(["test", "--all", "-e", "utest", "--", "utest/test_x.py", "-k", "a b"]) == 3
+    ((command,), how) = called[0]
+    assert command[-6:] == ["-e", "utest", "--", "utest/test_x.py", "-k", "a b"]
+    assert how["env"]["PODPERF_TESTS"] == "all"

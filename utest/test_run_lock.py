@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -129,6 +130,25 @@ def test_nobody_else_can_open_it(tmp_path: Path, mode: int) -> None:
             assert [path.stat().st_mode & 0o777 for path in (folder, folder / "lock")] == [0o700, 0o600]
     finally:
         os.umask(before)
+
+
+@root
+def test_a_full_run_folder_is_one_line_with_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for call in ("mkdir", "open"):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, call, full)
+            with pytest.raises(run_lock.PodperfError) as error:
+                RunLock(folder=str(tmp_path / "lock")).__enter__()
+        said = f"cannot make the lock {tmp_path}/lock/lock (No space left on device): df -h and df -i show how full"
+        assert str(error.value).startswith(said) and "\n" not in str(error.value)
+    monkeypatch.setattr(os, "pwrite", full)
+    with RunLock(CLEAN, folder=str(tmp_path / "lock")):  # so that `clean` can free it
+        message = rf"another podperf run .* \(process {os.getpid()}\)"
+        with pytest.raises(Taken, match=message):
+            RunLock(folder=str(tmp_path / "lock")).__enter__()
 
 
 @root

@@ -17,20 +17,21 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import RunningDataPlane
 from podperf.dataplanes.segments import network_of_segment, parallel_chains
 from podperf.errors import PodperfError, Unavailable
-from podperf.model import Chain, Direction, DirectionResult, FrameSize, TrafficProfile, Trial, TrialResult
+from podperf.experiments.claim import Finding, judge
+from podperf.experiments.claims import LAYOUTS, layout, service_density
+from podperf.experiments.service_density import Layout, fairness_of
+from podperf.metrics import Measured
+from podperf.model import Chain, Direction, TrafficProfile, Trial, TrialResult
 from podperf.preflight.plan import plan
 from podperf.records import TestRecord, read_record, schema_errors
 from podperf.report.command import write_reports
-from podperf.report.density_chart import density_charts
+from podperf.report.section_pictures import density_charts
 from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest, addressed
 from podperf.testers.base import Ability, PortFacts, Tester, TesterFacts
-from podperf.verdicts.density_claim import LAYOUTS, DensityClaim, judge_density, layout
-from podperf.verdicts.findings import Finding
-from podperf.verdicts.service_density import Layout, fairness_of
+from traffic import SMALL, counted, traffic_of
 
 ROUNDS = 10
-SMALL = FrameSize.parse(64)
-CLAIM = DensityClaim("linux-bridge")
+CLAIM = service_density("linux-bridge")
 CHAINS = [layout("linux-bridge", name) for name in LAYOUTS]
 RATES = st.floats(1e-3, 1e9)
 
@@ -41,6 +42,13 @@ def even(total: float = 9e5) -> list[list[list[float]]]:
 
 
 NO_LIMIT = [False] * len(LAYOUTS)
+
+
+def judge_density(rounds: list[list[list[float]]], limited: list[bool], doubt: str = "") -> Finding:
+    """The finding, where the tester was the limit with some of the layouts."""
+    both = zip(rounds, limited, strict=True)
+    totals = [[Measured(sum(each), lower_bound=limit) for each in found] for found, limit in both]
+    return judge(CLAIM, totals, by_chain=rounds, doubt=doubt)
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------
@@ -60,7 +68,7 @@ def test_jains_index_is_the_share_of_the_chains_that_forward(chains: int, dead: 
 @given(st.lists(RATES, min_size=2, max_size=8), RATES)
 def test_jains_index_does_not_depend_on_unit_and_order(rates: list[float], factor: float) -> None:
     found = fairness_of(rates)
-    assert fairness_of([each * factor for each in reversed(rates)]) == pytest.approx(found)
+    assert fairness_of([rate * factor for rate in reversed(rates)]) == pytest.approx(found)
 
 
 @given(st.lists(st.tuples(RATES, RATES, RATES), min_size=6, max_size=12))
@@ -71,22 +79,21 @@ def test_the_rates_of_a_layout_fit_each_other(rounds: list[tuple[float, float, f
     assert min(map(sum, rounds)) <= found.total <= max(map(sum, rounds))
 
 
-def test_a_trial_has_the_rate_of_each_group_over_both_directions() -> None:
-    traffic = TrafficProfile(SMALL, tuple(Direction), 2, further_entries=({},))
+def test_a_trial_has_the_rate_of_each_group_in_its_slower_direction() -> None:
+    traffic = traffic_of(64, tuple(Direction), 2, further_entries=({},))
     ways = [
-        DirectionResult(way, 100, 100, sum(counts), 0, 0, 0, 0.5, received_by_group=counts)
+        counted(100, sum(counts), direction=way, duration=0.5, received_by_group=counts)
         for way, counts in zip(Direction, ((30, 50), (10, 0)), strict=True)
     ]
     result = TrialResult(Trial(traffic, 200.0, 0.5), 0.0, tuple(ways))
-    assert result.rates_by_group == (40.0, 50.0)
-    assert sum(result.rates_by_group) == result.receive_rate
+    assert result.rates_by_group == (20.0, 0.0)
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
 
 
 def test_chains_with_the_same_rate_confirm_the_claim() -> None:
-    found = judge_density(CLAIM, even(), NO_LIMIT)
+    found = judge_density(even(), NO_LIMIT)
     assert found.verdict == "confirmed"
     assert "4x1: Jain's index 1, the slowest chain has 100 % of the fastest one's rate" in found.detail
     assert "1x1" not in found.detail and "10 interleaved rounds of 64B frames" in found.detail
@@ -102,14 +109,14 @@ def test_a_slower_chain_decides(share: float, verdict: str) -> None:
     rates = even()
     spread = (0.99, 1.01) if share == 1 / 1.05 else (1.0, 1.0)
     rates[-1] = [[225e3, 225e3, 225e3, 225e3 * share * spread[number % 2]] for number in range(ROUNDS)]
-    found = judge_density(CLAIM, rates, NO_LIMIT)
+    found = judge_density(rates, NO_LIMIT)
     assert found.verdict == verdict, found.detail
     assert found.service_density is not None
     assert found.service_density.layouts[-1].slowest == pytest.approx(share, rel=0.02)
 
 
 def test_where_the_tester_is_the_limit_no_chain_had_to_lose_frames() -> None:
-    found = judge_density(CLAIM, even(), [False, True, False, False, False])
+    found = judge_density(even(), [False, True, False, False, False])
     assert found.verdict == "inconclusive"
     assert "the tester was the limit with 2x1, so that no chain had to lose frames" in found.detail
 
@@ -117,21 +124,17 @@ def test_where_the_tester_is_the_limit_no_chain_had_to_lose_frames() -> None:
 def test_a_chain_that_stops_in_one_round_leaves_it_open() -> None:
     rates = even()
     rates[1] = [[500e3, 0.0 if number == 3 else 500e3] for number in range(ROUNDS)]
-    assert judge_density(CLAIM, rates, NO_LIMIT).verdict == "inconclusive"
+    assert judge_density(rates, NO_LIMIT).verdict == "inconclusive"
 
 
 def test_a_doubt_about_the_tester_is_told_first() -> None:
-    found = judge_density(CLAIM, even(), NO_LIMIT, doubt="its clock is slow")
+    found = judge_density(even(), NO_LIMIT, doubt="its clock is slow")
     assert found.verdict == "inconclusive" and found.detail.startswith("its clock is slow; ")
 
 
 # --- the chains -------------------------------------------------------------------------------------------------------
 
 BESIDE = [name for name, kind in DATA_PLANES.items() if kind.several_chains]
-
-
-def test_the_data_planes_with_several_chains() -> None:
-    assert BESIDE == ["linux-bridge", "macvlan", "ovs-dpdk"]
 
 
 def test_a_chain_names_those_beside_it() -> None:
@@ -169,7 +172,7 @@ def test_segments_of_chains_meet_only_at_the_ports(chains: int, pods: int, commo
 
 
 def test_frames_to_a_common_pod_find_their_chain_by_the_address() -> None:
-    shown = "\n".join(str(each) for each in plan(TOPOLOGY, layout("macvlan", "2x2-common"), SMALL).steps)
+    shown = "\n".join(str(step) for step in plan(TOPOLOGY, layout("macvlan", "2x2-common"), SMALL).steps)
     assert re.findall(r"route replace (198\.18\.0\.\d/32) via (\S+) dev (\S+)", shown) == [
         ("198.18.0.1/32", "10.254.1.1", "net1"),
         ("198.18.0.2/32", "10.254.4.1", "net3"),
@@ -190,17 +193,25 @@ def test_a_data_plane_without_several_chains_is_named() -> None:
 def system(abilities: frozenset[Ability], chains: int) -> SystemUnderTest:
     """Chains beside each other, and a tester with these abilities."""
     tester = SimpleNamespace(
-        facts=TesterFacts("t", "1", "xdp", PortFacts(""), PortFacts(""), copies=False, abilities=abilities)
+        facts=TesterFacts(
+            "t",
+            "1",
+            "xdp",
+            PortFacts("02:00:00:00:00:01"),
+            PortFacts("02:00:00:00:00:02"),
+            copies=False,
+            abilities=abilities,
+        )
     )
     running = RunningDataPlane({}, {}, dict, further_entries=({},) * (chains - 1))
     return SystemUnderTest(Chain("macvlan", 1, chains=chains), cast(Tester, tester), [PartOfChain(running)], {})
 
 
 def test_each_chain_gets_the_flows_of_the_test() -> None:
-    traffic = TrafficProfile(SMALL, flows=10)
-    beside = addressed(traffic, system(frozenset(Ability), 3))
+    traffic = traffic_of(64, flows=10)
+    beside = addressed(traffic.profile, system(frozenset(Ability), 3))
     assert (beside.groups, beside.flows) == (3, 30)
-    alone = addressed(traffic, system(frozenset(), 1))
+    alone = addressed(traffic.profile, system(frozenset(), 1))
     assert (alone.groups, alone.flows) == (1, 10)
 
 
@@ -219,9 +230,9 @@ def written(folder: Path, *findings: Finding) -> Path:
 
 
 def test_the_record_has_each_chain(tmp_path: Path) -> None:
-    path = written(tmp_path, judge_density(CLAIM, even(), NO_LIMIT))
+    path = written(tmp_path, judge_density(even(), NO_LIMIT))
     assert schema_errors(json.loads(path.read_text())) == []
-    (found,) = read_record(path)["findings"]
+    (found,) = read_record(path).document["findings"]
     layouts = found["service_density"]["layouts"]
     assert [f"{each['chains']}x{each['pods']}" for each in layouts] == list(LAYOUTS)
     assert not any(each["common_pod"] for each in layouts)
@@ -229,7 +240,7 @@ def test_the_record_has_each_chain(tmp_path: Path) -> None:
 
 
 def test_the_chart_has_a_part_for_each_chain(tmp_path: Path) -> None:
-    found = judge_density(CLAIM, even(), [True, False, False, False, False])
+    found = judge_density(even(), [True, False, False, False, False])
     (drawn,) = density_charts([read_record(written(tmp_path, found))])
     parts = re.findall(r"<title>(\dx\d), chain (\d): (\S+) kpps</title>", drawn)
     assert [(name, number) for name, number, _ in parts] == [
@@ -241,7 +252,7 @@ def test_the_chart_has_a_part_for_each_chain(tmp_path: Path) -> None:
 
 
 def test_the_page_has_the_chart_in_the_section(tmp_path: Path) -> None:
-    written(tmp_path, judge_density(CLAIM, even(), NO_LIMIT))
+    written(tmp_path, judge_density(even(), NO_LIMIT))
     page = write_reports(tmp_path).read_text()
     section = page[page.index("4.2.4 Service Function Chaining") :]
     assert section.index("linux-bridge: rate of chains beside each other") < section.index("<table")

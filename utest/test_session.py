@@ -15,8 +15,7 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login
 from podperf.progress import Progress
-from podperf.run.equipment import Equipment
-from podperf.run.session import Session
+from podperf.run.session import Equipment, Session
 from podperf.topology import SCHEMA_PATH, Topology, load_topology
 
 THERE = "192.0.2.20"

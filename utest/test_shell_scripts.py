@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from podperf.hosts.shell_script import shell_script
+from podperf.hosts.base import shell_script
 
 ROOT = Path(__file__).parents[1]
 
@@ -17,6 +17,8 @@ def test_a_script_is_run_without_its_comments(tmp_path: Path) -> None:
 
 def test_shellcheck_sees_every_script() -> None:
     settings = (ROOT / "tox.ini").read_text().split()
-    scripts = [path.relative_to(ROOT) for folder in ("libraries", "atest") for path in (ROOT / folder).rglob("*.sh")]
+    scripts = [
+        path.relative_to(ROOT) for folder in ("libraries", "atest", "docs") for path in (ROOT / folder).rglob("*.sh")
+    ]
     assert scripts
-    assert [str(each) for each in scripts if str(each) not in settings] == []
+    assert [str(script) for script in scripts if str(script) not in settings] == []

@@ -72,9 +72,9 @@ def soak(dut: SimulatedDut, memory: list[int]) -> SoakResult:
 def test_the_load_is_below_the_ndr_and_goes_in_intervals() -> None:
     dut = SimulatedDut(1e6, 1e6, overhead=0.5)
     result = soak(dut, [2**20] * 10)
-    assert [(each.trial.load, each.trial.duration) for each in dut.trials] == [(9e4, 3.0)] * 10
+    assert [(trial.trial.load, trial.trial.duration) for trial in dut.trials] == [(9e4, 3.0)] * 10
     assert (result.sent, result.lost) == (2_700_000, 0)
-    assert [each.ended for each in result.intervals] == pytest.approx([3.5 * each for each in range(1, 11)])
+    assert [interval.ended for interval in result.intervals] == pytest.approx([3.5 * each for each in range(1, 11)])
     assert result.metrics["loss_bound"].value == pytest.approx(-math.log(0.05) / 2_700_000)
     assert result.metrics["memory_growth"].value == 0
 
@@ -82,7 +82,7 @@ def test_the_load_is_below_the_ndr_and_goes_in_intervals() -> None:
 def test_the_last_interval_is_as_short_as_the_rest() -> None:
     dut = SimulatedDut(1e6, 1e6)
     Soak(1e5, 7.0, 3.0, MemoryReading, dut.clock).run(dut)
-    assert [each.trial.duration for each in dut.trials] == [3.0, 3.0, 1.0]
+    assert [trial.trial.duration for trial in dut.trials] == [3.0, 3.0, 1.0]
 
 
 def test_loss_in_one_interval_is_a_clump() -> None:

@@ -54,7 +54,7 @@ def test_vlans_are_read_from_old_and_new_versions_of_ip() -> None:
     old = [{"vf": 0, "address": "x", "vlan": 100}, {"vf": 1, "address": "y"}]
     new = [{"vf": 0, "address": "x", "vlan_list": [{"vlan": 100}]}, {"vf": 1, "address": "y", "vlan_list": [{}]}]
     assert parse_vfs({"vfinfo_list": old}) == parse_vfs({"vfinfo_list": new})
-    assert [each.vlan for each in parse_vfs({"vfinfo_list": new}).values()] == [100, 0]
+    assert [parse_vf.vlan for parse_vf in parse_vfs({"vfinfo_list": new}).values()] == [100, 0]
 
 
 def test_only_what_differs_is_asked_of_the_driver() -> None:

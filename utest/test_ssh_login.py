@@ -1,75 +1,83 @@
-"""The trusted host keys, and the sources of the password."""
+"""The password of a login: its source, and who gets it. Logins on servers that take no connection."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+import subprocess
+import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 
+import paramiko
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
+from podperf.environment import PASSWORD_VARIABLE, take_password
 from podperf.errors import PodperfError
+from podperf.hosts import ssh_connection, ssh_login
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
-from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login, Timeouts, _known_hosts, take_password
+from podperf.hosts.ssh_login import Login, Timeouts
 from podperf.preflight.checks import check
+from ssh_server import BEGINS, ssh_server
 
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"  # RFC 8709, appendix
-LINE = f"192.0.2.20,worker {KEY} remark"
+PASSWORD = "swordfish-42"
+
+
+def test_the_password_is_on_no_command_line() -> None:
+    login = Login("worker", password=PASSWORD)
+    assert not any(PASSWORD in word for word in login.client_command("/tmp/control"))
+    assert PASSWORD not in repr(login)
 
 
 @pytest.mark.parametrize(
-    ("text", "trusted", "revoked"),
+    ("prompt", "client", "answer"),
     [
-        (LINE, 1, 0),
-        (f"  {LINE}  ", 1, 0),
-        (f"# {LINE}\n\n{LINE}", 1, 0),
-        (LINE.replace(" ", "\t"), 1, 0),
-        (f"@cert-authority *.example.net {KEY}", 0, 0),
-        (f"@cert-authority *.example.net {KEY}\n{LINE}", 1, 0),
-        (f"@revoked * {KEY}", 0, 1),
-        (f"{LINE}\n@revoked\t* {KEY}", 0, 1),
-        (f"@something-new * {KEY}\n@revoked\n@", 0, 0),
-        ("host ssh-ed25519 AAAA", 0, 0),
-        ("host ssh-ed25519 x", 0, 0),
-        ("host", 0, 0),
+        ("root@192.0.2.20's password: ", "$$", PASSWORD),
+        ("(root@192.0.2.20) Password: ", "$$", PASSWORD),
+        ("Enter passphrase for key '/root/.ssh/id_rsa': ", "$$", ""),
+        ("root@jump's password: ", "1", ""),  # asked by a client that the first one started
     ],
 )
-def test_lines_say_which_keys_are_trusted(text: str, trusted: int, revoked: int, tmp_path: Path) -> None:
-    file = tmp_path / "known_hosts"
-    file.write_text(text)
-    known = _known_hosts(file)
-    assert (len(known.keys), len(known.revoked)) == (trusted, revoked)
-    assert all(names == ["192.0.2.20", "worker"] for names, _ in known.keys)
-    assert known.names_authorities == ("@cert-authority" in text)
+def test_the_password_is_told_to_the_client_of_the_machine_alone(prompt: str, client: str, answer: str) -> None:
+    environment = Login("worker", password=PASSWORD).client_environment(ssh_login.ASK_PASSWORD)
+    ask = f'PODPERF_SSH_CLIENT={client} "$SSH_ASKPASS" "$1"; :'
+    asked = subprocess.run(["sh", "-c", ask, "sh", prompt], env=environment, capture_output=True, text=True, check=True)
+    assert asked.stdout.strip() == answer
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    words=st.lists(
-        st.sampled_from([*KEY.split(), "@revoked", "@cert-authority", "host", "|1|x|y", "ssh-rsa", "AAAA", "\xff"])
-    )
-)
-def test_no_line_is_an_error(words: list[str], tmp_path: Path) -> None:
-    file = tmp_path / "known_hosts"
-    file.write_bytes(" ".join(words).encode("latin-1"))
-    _known_hosts(file)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs podperf for another user")
+def test_the_client_of_the_caller_of_sudo_gets_the_password(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    only_for_root = shutil.copy(ssh_login.ASK_PASSWORD, tmp_path)
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr(ssh_connection, "ASK_PASSWORD", Path(only_for_root))
+    monkeypatch.setenv("SUDO_USER", "daemon")
+
+    def run(channel: paramiko.Channel) -> None:
+        channel.sendall(BEGINS + b"in\n")
+        channel.sendall_stderr(BEGINS)
+        channel.send_exit_status(0)
+        channel.close()
+
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        with ssh_server(Path(folder), run=run) as login, closing(SshHost(replace(login, key=None))) as host:
+            assert host.ask("true").stdout == "in\n"
 
 
 def test_the_password_is_read_once_and_children_do_not_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(PASSWORD_VARIABLE, "swordfish-42")
-    assert take_password() == "swordfish-42"
-    assert take_password() == "swordfish-42", "a second login has it as well"
-    assert "swordfish-42" not in LocalHost().ask("env").stdout
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+    assert take_password() == PASSWORD
+    assert take_password() == PASSWORD, "a second login has it as well"
+    assert PASSWORD not in LocalHost().ask("env").stdout
     process = LocalHost().spawn("env")
     with pytest.raises(Exception, match="ended with exit code 0"):
         while True:
-            assert "swordfish-42" not in process.receive(5)
+            assert PASSWORD not in process.receive(5)
 
 
 def test_children_of_check_do_not_have_the_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,25 +88,31 @@ def test_children_of_check_do_not_have_the_password(tmp_path: Path, monkeypatch:
             assert PASSWORD_VARIABLE not in os.environ
             return super()._run(*command, stdin=stdin, check=check, timeout=timeout)
 
-    monkeypatch.setenv(PASSWORD_VARIABLE, "swordfish-42")
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
     file = tmp_path / "t.yaml"
     file.write_text("version: 1\nname: t\n")
     assert check(str(file), Watched(), root=False)
+
+
+def test_a_key_that_is_not_there_is_named_also_under_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_USER", "daemon")
+    with pytest.raises(
+        PodperfError, match=r"there is no private key /nowhere to log in on worker: correct worker\.ssh"
+    ):
+        SshHost(Login("worker", key="/nowhere")).ask("true")
 
 
 @pytest.fixture
 def busy(tmp_path: Path) -> Iterator[Login]:
     """The login to a server behind a UNIX socket that takes no connection, as QEMU does while it has one."""
     path = tmp_path / "socket"
-    (tmp_path / "known_hosts").write_text(LINE)
     with socket.socket(socket.AF_UNIX) as server, ExitStack() as held:
         server.bind(str(path))
         server.listen(0)
         connection = held.enter_context(socket.socket(socket.AF_UNIX))
         connection.connect(str(path))
         timeouts = Timeouts(step=0.3)
-        known = str(tmp_path / "known_hosts")
-        yield Login("worker", known_hosts=known, socket=str(path), timeouts=timeouts)
+        yield Login("worker", socket=str(path), timeouts=timeouts)
 
 
 def test_a_server_that_takes_no_connection_is_not_waited_for(busy: Login) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal as signals
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,9 +14,8 @@ from hypothesis import strategies as st
 from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Process
 from podperf.hosts.local import LocalHost
-from podperf.hosts.ssh import SshHost
+from podperf.hosts.ssh import ShellHost, SshHost
 from podperf.hosts.ssh_login import Login
-from podperf.hosts.ssh_shell import ShellHost
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=30)
 
@@ -40,8 +40,8 @@ class Here(ShellHost):
 def host() -> Iterator[Here]:
     here = Here()
     yield here
-    for each in here.shells:
-        each.stop()
+    for shell in here.shells:
+        shell.stop()
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=50)
@@ -69,11 +69,18 @@ def test_a_command_that_takes_too_long_is_killed_and_the_next_one_runs(host: Her
     assert int(host.ask("sh", "-c", "echo $PPID").stdout) != shell
 
 
-def test_a_command_of_another_thread_does_not_wait(host: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    def channel(*command: str, **_: object) -> object:
-        raise PodperfError("a channel of its own")
+def test_files_of_any_bytes_are_read(host: Here, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(range(256)))
+    assert host.get(str(tmp_path / "file")) == bytes(range(256))
+    with pytest.raises(FileNotFoundError):
+        host.get(str(tmp_path / "none"))
 
-    monkeypatch.setattr(SshHost, "_run", channel)
+
+def test_a_command_of_another_thread_does_not_wait(host: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    def session(*command: str, **_: object) -> object:
+        raise PodperfError("a session of its own")
+
+    monkeypatch.setattr(SshHost, "_run", session)
     monkeypatch.setattr(host, "_in_shell", lambda *_: (0, host.ask("true").stdout, ""))  # while the shell is busy
-    with pytest.raises(PodperfError, match="a channel of its own"):
+    with pytest.raises(PodperfError, match="a session of its own"):
         host.ask("true")

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from podperf.methods.system_recovery import Recovery, SystemRecovery
 from podperf.methods.trials import ValidTrials
-from podperf.model import Direction, DirectionResult, FrameSize, Overload, TrafficProfile, Trial, TrialResult
+from podperf.model import Direction, DirectionResult, Overload, Trial, TrialResult
 from podperf.testers import base
 from podperf.testers.software import request_line
 from podperf.testers.validity import Account, judged
 from simulated_dut import SimulatedDut
-
-TRAFFIC = TrafficProfile(FrameSize.parse(64))
+from traffic import TRAFFIC
 
 
 @given(throughput=st.floats(1e4, 8e5), recovery=st.floats(0, 0.8))
@@ -40,6 +39,29 @@ def test_without_loss_there_was_no_overload() -> None:
     result = SystemRecovery(1e5, 2, 1.0, 1.0).run(SimulatedDut(2e5, 1e6))
     assert result.metrics == {}
     assert "nothing was lost at 110,000 frames/s" in result.missing["recovery time"]
+
+
+def test_a_system_that_loses_frames_at_half_load_as_well_has_no_recovery_time() -> None:
+    """The last lost frame of a trial is anywhere then, and says nothing about the overload."""
+    result = SystemRecovery(1e5, 3, 1.0, 1.0).run(SimulatedDut(1e5, 1e6, base_loss=0.0001))
+    assert result.metrics == {} and result.recoveries == ()
+    assert result.missing["recovery time"] == (
+        "not judged: 6 of 55000 frames were lost at 55,000 frames/s without an overload, too (control trial 1)"
+    )
+
+
+def test_stalls_of_the_machine_are_no_recovery() -> None:
+    dut = SimulatedDut(1e5, 1e6, buffer=256, stalls_per_second=0.5, stall=0.05, seed=1)
+    result = SystemRecovery(1e5, 10, 1.0, 1.0).run(dut)
+    assert result.metrics == {} and result.missing["recovery time"].startswith("not judged: ")
+    assert 0 < len(result.recoveries) < 10 and len(result.controls) == len(result.recoveries) + 1
+
+
+def test_controls_go_by_turns_with_the_trials() -> None:
+    dut = SimulatedDut(1e5, 1e6, recovery=0.1)
+    result = SystemRecovery(1e5, 2, 1.0, 1.0).run(dut)
+    assert [trial.trial.load for trial in dut.trials] == pytest.approx([55e3, 110e3, 55e3, 55e3, 110e3, 55e3, 55e3])
+    assert result.as_record()["controls"] == [{"sent": 55_000, "lost": 0}] * 3
 
 
 def test_a_system_that_does_not_recover_is_a_lower_bound() -> None:
@@ -76,9 +98,14 @@ def test_the_slowest_direction_counts() -> None:
     assert Recovery.of(trial_of(*both)).seconds == 0.5
 
 
+MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
+
+
 def test_the_request_names_both_loads_and_the_trial_is_judged_by_their_mean() -> None:
     trial = Trial(TRAFFIC, 1000.0, 1.0, overload=Overload(2000.0, 3.0))
-    assert " overload=2000.000000 overload-duration=3.000000" in request_line(trial, 0.05)
+    assert " overload=2000.000000 overload-duration=3.000000" in request_line(
+        trial, 0.05, ("02:00:00:00:00:01", "02:00:00:00:00:02")
+    )
     assert (trial.mean_load, trial.longest) == (1750.0, 4.0)
     counted = DirectionResult(Direction.LEFT_TO_RIGHT, 7000, 7000, 7000, 0, 0, 0, 4.0)
     assert judged(TrialResult(trial, 0.0, (counted,)), Account()).invalid is None

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
+from podperf.frames import AddressFamily, Headers
 from podperf.model import Chain, Direction, DirectionResult, Trial, TrialResult
-from podperf.testbed import cabled
+from podperf.testbed import existing_ports
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testers.base import PortFacts, TesterFacts
 from podperf.topology import Engine
 
 ENDS = PortFacts("02:00:00:00:00:01"), PortFacts("02:00:00:00:00:02")
+HEADERS = Headers(AddressFamily.IPV6)
 WAYS = (Direction.LEFT_TO_RIGHT,)
 
 
@@ -51,14 +52,14 @@ def after(monkeypatch: pytest.MonkeyPatch) -> Any:
         asked.extend((engine, why))
         return other
 
-    monkeypatch.setattr(cabled, "PROBE_PATIENCE", 0.0)
-    monkeypatch.setattr(cabled, "_tester", made)
-    monkeypatch.setattr(cabled, "_await_links", lambda _: 0.0)
+    monkeypatch.setattr(existing_ports, "PROBE_PATIENCE", 0.0)
+    monkeypatch.setattr(existing_ports, "_tester", made)
+    monkeypatch.setattr(existing_ports, "_await_links", lambda _: 0.0)
 
     def settled(tester: SomeTester) -> Any:
         sut = SystemUnderTest(Chain("external", 0), tester, [], {}, {})  # type: ignore[arg-type]
-        machines: Any = SimpleNamespace(imaginary=False)
-        return cabled._by_an_engine_that_sends(machines, sut, WAYS, None, None).tester, asked  # type: ignore[arg-type]
+        nobody: Any = None
+        return existing_ports._by_an_engine_that_sends(nobody, sut, WAYS, HEADERS, nobody, nobody).tester, asked
 
     return settled
 
@@ -66,6 +67,7 @@ def after(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_frames_that_cross_need_no_other_engine(after: Any) -> None:
     tester = SomeTester(crosses=True, fallback="packet-ring")
     assert after(tester) == (tester, [])
+    assert {trial.traffic.profile.headers for trial in tester.trials} == {HEADERS}
 
 
 def test_a_tester_without_a_fallback_is_not_even_tried(after: Any) -> None:

@@ -13,8 +13,7 @@ import pytest
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
-from podperf.kernel.receive_threads import dedicate_receive_processing
-from podperf.kernel.threads import threads_named
+from podperf.kernel.threads import dedicate_receive_processing, threads_named
 from podperf.model import Placement
 from podperf.testbed.machines import Machines, WorkerMachine
 from podperf.testbed.worker_ports import received_by_threads

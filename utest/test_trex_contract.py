@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from podperf.frames import Headers
 from podperf.testers.base import Tester
 from tester_contract import *  # noqa: F403
 from tester_contract import SECONDS
@@ -36,6 +37,9 @@ class PlayedBench:
     def frames_elsewhere(self) -> int:
         return self._seen.pop(0)
 
+    def sound_frames(self, headers: Headers) -> int:
+        return self._seen.pop(0)
+
 
 @pytest.fixture
 def bench(request: pytest.FixtureRequest) -> Iterator[PlayedBench]:
@@ -45,5 +49,5 @@ def bench(request: pytest.FixtureRequest) -> Iterator[PlayedBench]:
 
 
 def test_every_dialogue_belongs_to_a_test(request: pytest.FixtureRequest) -> None:
-    mine = {dialogue_of(each.name) for each in request.session.items if each.path == request.path}
+    mine = {dialogue_of(item.name) for item in request.session.items if item.path == request.path}
     assert set(FOLDER.glob("*.json")) - mine == set() or len(mine) == 1, "these dialogues belong to no test"

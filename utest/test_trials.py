@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from podperf import errors
-from podperf.methods.trials import Patience, ValidTrials
-from podperf.model import Direction, DirectionResult, FrameSize, TrafficProfile, Trial, TrialResult
+from podperf.methods.trials import Clocks, Patience, ValidTrials
+from podperf.model import Direction, DirectionResult, Trial, TrialResult
 from podperf.noise import Noise, Speed
 from podperf.quietness.watch import Quietness
 from podperf.testers import base
+from traffic import TRAFFIC
 
-TRAFFIC = TrafficProfile(FrameSize.parse(64))
 LIMITS = base.TesterLimits(1e6, 0.0, "calibration on the bare path")
 
 
@@ -46,6 +46,27 @@ def test_an_invalid_trial_is_seen_and_repeated() -> None:
     assert [each.invalid for each in seen] == ["late", "own drops", None]
     assert result is seen[-1] and result.trial == Trial(TRAFFIC, 1000, 0.5)
     assert source.maximum_load == 1e6
+
+
+@pytest.mark.parametrize(
+    ("took", "still"),
+    [
+        (Clocks(0.6, 0.6), 0),
+        (Clocks(3.4, 3.4), 0),  # a slow machine
+        (Clocks(20.6, 20.6), 20),  # a signal stopped the run
+        (Clocks(0.6, 20.6), 0),  # the machine was suspended: the time limit of a search did not go on either
+    ],
+)
+def test_a_trial_that_stood_still_is_repeated(monkeypatch: pytest.MonkeyPatch, took: Clocks, still: float) -> None:
+    zero = Clocks(0.0, 0.0)
+    moments = iter([zero, took, zero, Clocks(0.6, 0.6)])
+    monkeypatch.setattr(Clocks, "now", lambda: next(moments))
+    seen: list[TrialResult] = []
+    patience = Patience()
+    ValidTrials(ScriptedTester(None, None), TRAFFIC, LIMITS, seen.append, patience=patience).measure(1000, 0.5)
+    why = "the run stood still for 20 s: a signal stopped it, or the machine was suspended"
+    assert [each.invalid for each in seen] == ([why, None] if took.on_any_clock > 20 else [None])
+    assert patience.stood_still == pytest.approx(still, abs=0.2)
 
 
 def test_a_trial_is_at_least_as_long_as_the_tester_needs() -> None:

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from podperf.metrics import Measured, Metrics
 from podperf.model import IMIX, Chain, FrameSize
+from podperf.thresholds import Status, applicable, in_unit, judge
 from podperf.topology import Threshold
-from podperf.verdicts.thresholds import Status, applicable, in_unit, judge
 
 CHAIN, FRAME = Chain("linux-bridge", 1), FrameSize.parse(64)
 BASELINE: Metrics = {"mrr": Measured(4_310_000.0, lower_bound=True), "latency_p99": Measured(2_000.0)}
 FLOOR = Threshold("mrr", "ratio of baseline", minimum=0.05)
 CEILING = Threshold("latency_p99", "us", maximum=500)
+NOT_KNOWN = "not known (the search for the MRR of `wire` %s)"
 CUT_SHORT_AT_ONCE: Metrics = {"ndr": Measured(5e6, upper_bound=True, unfinished=True)}
 
 
@@ -68,11 +69,21 @@ def test_one_threshold(threshold: Threshold, metrics: Metrics, expected: str) ->
     assert status(threshold, metrics, BASELINE) == expected
 
 
-@pytest.mark.parametrize("baseline", [None, {}, {"mrr": Measured(0.0)}])
-def test_a_missing_baseline_is_said_and_never_passes(baseline: Metrics | None) -> None:
+@pytest.mark.parametrize(
+    ("baseline", "why"),
+    [
+        (None, "missing (no MRR of `wire` at 64B in this run)"),
+        ({}, "missing (no MRR of `wire` at 64B in this run)"),
+        ({"mrr": Measured(0.0)}, "missing (no MRR of `wire` at 64B in this run)"),
+        ({"mrr": Measured(1000.0, upper_bound=True)}, NOT_KNOWN % "found no load that passes"),
+        ({"mrr": Measured(4e6, 4e6, 5e6, unfinished=True)}, NOT_KNOWN % "was not finished"),
+        ({"mrr": Measured(4e6, doubt="drifted: so")}, NOT_KNOWN % "has a doubtful result"),
+    ],
+)
+def test_what_is_no_baseline_is_said_and_never_passes(baseline: Metrics | None, why: str) -> None:
     verdict = judge([FLOOR], FRAME, {"mrr": Measured(281_000.0)}, baseline)
-    assert verdict.status == "not judged"
-    assert verdict.sentence == "MRR not judged: baseline missing (no MRR of `wire` at 64B in this run)"
+    assert verdict.status is Status.NOT_JUDGED
+    assert verdict.sentence == f"MRR not judged: baseline {why}"
 
 
 def test_a_search_that_was_cut_short_is_the_reason_why_nothing_can_be_said() -> None:
@@ -86,25 +97,23 @@ def test_a_search_that_was_cut_short_is_the_reason_why_nothing_can_be_said() -> 
         assert verdict.sentence == f"NDR {shown}, {asked}: inconclusive, the search was not finished"
 
 
-def test_what_was_never_low_enough_is_no_baseline() -> None:
-    baseline: Metrics = {"mrr": Measured(1000.0, upper_bound=True)}
-    verdict = judge([FLOOR], FRAME, {"mrr": Measured(281_000.0)}, baseline)
-    assert verdict.status == "not judged"
-    assert verdict.sentence.endswith("(the search for the MRR of `wire` found no load that passes)")
-
-
-def test_what_was_cut_short_is_no_baseline() -> None:
-    threshold = Threshold("pdr", "ratio of baseline", minimum=0.1)
-    verdict = judge([threshold], FRAME, {"pdr": Measured(2e6)}, {"pdr": Measured(4e6, 4e6, 5e6, unfinished=True)})
-    assert verdict.status == "not judged"
-    assert "the search for the PDR of `wire` was not finished" in verdict.sentence
-
-
 def test_what_could_not_be_judged_is_told_beside_what_passed() -> None:
     verdict = judge([FLOOR, CEILING], FRAME, {"mrr": Measured(1.0), "latency_p99": Measured(1.0)}, None)
     assert verdict.status == "passed"
     assert "latency p99 0.001 us, at most 500 us was asked for: passed" in verdict.sentence
     assert "MRR not judged: baseline missing" in verdict.sentence
+
+
+@pytest.mark.parametrize("value", [1.0, 281_000.0])
+def test_a_figure_in_doubt_is_never_judged_and_the_doubt_is_told(value: float) -> None:
+    drifted: Metrics = {
+        "mrr": Measured(value, doubt="drifted: the upper bound is 447 kpps"),
+        "latency_p99": Measured(1.0),
+    }
+    found = judge([FLOOR], FRAME, drifted, BASELINE)
+    assert found.status is Status.NOT_JUDGED
+    assert found.sentence == "MRR not judged: drifted: the upper bound is 447 kpps"
+    assert judge([FLOOR, CEILING], FRAME, drifted, BASELINE).status is Status.PASSED
 
 
 def test_one_failure_decides_and_the_noise_is_told() -> None:
@@ -153,7 +162,7 @@ def test_nothing_is_held_against_a_figure_that_is_the_testers() -> None:
     metrics: Metrics = {"mrr": Measured(9e6), "latency_p99": Measured(1e3)}
     doubts: dict[str, str] = {"mrr": "the tester counts twice", "ndr": "the tester counts twice"}
     verdict = judge(thresholds, FRAME, metrics, None, doubts=doubts)
-    assert [each.status for each in verdict.outcomes] == [Status.NOT_JUDGED, Status.NOT_JUDGED, Status.PASSED]
+    assert [outcome.status for outcome in verdict.outcomes] == [Status.NOT_JUDGED, Status.NOT_JUDGED, Status.PASSED]
     assert verdict.status is Status.PASSED
     assert verdict.sentence.endswith("; MRR, NDR not judged: the tester counts twice"), "the reason once"
     assert judge(thresholds[:2], FRAME, metrics, None, doubts=doubts).status is Status.NOT_JUDGED

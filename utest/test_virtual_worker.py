@@ -15,13 +15,13 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.local import LocalHost
 from podperf.methods.trials import ValidTrials
-from podperf.model import FrameSize, TrafficProfile, Trial, TrialResult
+from podperf.model import Trial, TrialResult
 from podperf.testers.base import UNPACED, TesterLimits
 from podperf.topology import PortSettings, SshSettings, WorkerPortSettings, load_topology
 from podperf.virtual_worker import boot, image
-from podperf.virtual_worker.boot import VirtualWorker
-from podperf.virtual_worker.image import Image, Recipe, mmdebstrap_command, usual_recipe
-from podperf.virtual_worker.machine import LEFT, RIGHT, Accelerator, Machine, qemu_command
+from podperf.virtual_worker.boot import LEFT, RIGHT, Accelerator, Machine, VirtualWorker, qemu_command
+from podperf.virtual_worker.image import Image, Recipe, usual_recipe
+from traffic import TRAFFIC
 
 TOPOLOGIES = Path(__file__).parents[1] / "topologies"
 IMAGE = Image(Path("/cache/1234"))
@@ -29,27 +29,6 @@ IMAGE = Image(Path("/cache/1234"))
 
 def command(accelerator: Accelerator = "tcg") -> str:
     return " ".join(qemu_command(Machine(IMAGE, accelerator, 40022)))
-
-
-def test_each_node_has_its_cpus_its_memory_and_a_port_of_its_own() -> None:
-    words = command()
-    for number, node in enumerate((LEFT, RIGHT)):
-        assert f"node,nodeid={number},cpus={node.cpus[0]}-{node.cpus[-1]},memdev=memory{number}" in words
-        assert f"pxb-pcie,id=bus{number},bus=pcie.0,bus_nr={node.bus - 1},numa_node={number}" in words
-        assert f"igb,bus=port{number},netdev=tap{number},mac={node.mac}" in words
-    assert "-smp 8,sockets=2 -m 3072" in words
-    assert "hugepages=0:256,1:256" in words
-    assert not {LEFT.mac, LEFT.tap, LEFT.pci} & {RIGHT.mac, RIGHT.tap, RIGHT.pci}
-
-
-def test_the_port_is_named_by_its_place_on_the_bus_as_the_first_process_names_it() -> None:
-    assert (LEFT.interface, LEFT.pci) == ("enp33s0", "0000:21:00.0")
-    assert (RIGHT.interface, RIGHT.pci) == ("enp65s0", "0000:41:00.0")
-    assert 'name "enp$((0x${bus%%:*}))s0"' in usual_recipe().init
-
-
-def test_interface_names_fit_the_kernel() -> None:
-    assert all(len(node.tap) <= 15 for node in (LEFT, RIGHT))
 
 
 def test_the_worker_reaches_nothing_and_is_reached_on_the_loopback_only() -> None:
@@ -85,14 +64,6 @@ def test_whatever_changes_the_image_changes_its_digest(other: Recipe) -> None:
 def test_the_digest_stays_while_nothing_changes() -> None:
     assert Recipe().digest == replace(Recipe(init="x"), init="").digest
     assert re.fullmatch("[0-9a-f]{16}", usual_recipe().digest)
-
-
-def test_mmdebstrap_is_asked_for_every_package_and_leaves_out_what_is_to_be_left_out() -> None:
-    recipe = Recipe(packages=("a", "b/backports"), left_out=("/usr/share/doc/*",))
-    words = mmdebstrap_command(recipe, Path("/tmp/root"))
-    assert "--include=a,b/backports" in words
-    assert "--dpkgopt=path-exclude=/usr/share/doc/*" in words
-    assert [word.split()[2] for word in words if word.startswith("deb ")] == ["bookworm", "bookworm-backports"]
 
 
 class Machinery:
@@ -166,7 +137,7 @@ def test_a_build_that_fails_leaves_nothing_and_says_why(tmp_path: Path, monkeypa
         def __init__(self) -> None:
             self.lines = iter(["I: downloading packages with apt...", "E: the mirror does not answer"])
 
-        def receive(self, timeout: float) -> str:
+        def receive(self, timeout: float, assumed: str | None = None) -> str:
             line = next(self.lines, None)
             if line is None:
                 raise PodperfError("it ended with exit code 1")
@@ -204,7 +175,7 @@ def test_a_topology_holds_the_tester_to_a_load() -> None:
             self.loads.append(trial.load)
             return TrialResult(trial, 0.0, ())
 
-    trials = ValidTrials(Counting(), TrafficProfile(FrameSize.parse(64)), held)  # type: ignore[arg-type]
+    trials = ValidTrials(Counting(), TRAFFIC, held)  # type: ignore[arg-type]
     trials.measure(UNPACED, 1.0)
     trials.measure(1000, 1.0)
     assert Counting.loads == [5000, 1000], "as fast as it can is no faster than it may"
@@ -218,15 +189,15 @@ class Console:
     def __init__(self, *lines: str, errors: str = "", stays: bool = False) -> None:
         self._lines, self._errors, self._stays = list(lines), errors, stays
 
-    def receive(self, timeout: float) -> str:
+    def receive(self, timeout: float, assumed: str | None = None) -> str:
         if not self._lines:
             raise PodperfError("silence")
         return self._lines.pop(0)
 
-    def alive(self) -> bool:
+    def alive(self, assumed: bool = True) -> bool:
         return self._stays
 
-    def errors(self) -> str:
+    def errors(self, assumed: str = "") -> str:
         return self._errors
 
     def stop(self, timeout: float = 5.0) -> None:
@@ -242,7 +213,7 @@ class Switch:
     def __init__(self, *consoles: Console, boot: str = "first") -> None:
         self.left, self.accelerators, self.boot = list(consoles), list[str](), boot
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, assumed: bytes | None = None) -> bytes:
         assert path == "/proc/sys/kernel/random/boot_id"
         return self.boot.encode()
 

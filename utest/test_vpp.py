@@ -15,13 +15,12 @@ import pytest
 from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.dataplanes.vpp import Vpp, drives_cards, missing, parse_runtime
-from podperf.dataplanes.vpp_segments import segments
+from podperf.dataplanes.vpp_chain import segments
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed, Process
 from podperf.hosts.local import LocalHost
-from podperf.kernel.cpus import Cpus
 from podperf.model import Placement, VirtualFunctionSettings
-from podperf.preflight.imaginary_host import ImaginaryHost, ImaginaryProcess
+from podperf.preflight.plan import PlannedHost
 from scripted_host import ScriptedHost
 
 MAIN_THREAD_ONLY = """\
@@ -81,7 +80,7 @@ class Machine(ScriptedHost):
         return done
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
-        return ImaginaryProcess(ImaginaryHost("x", Cpus((0,), (0,))), "", 17, command, ())
+        return PlannedHost("x", {}).spawn(*command)
 
 
 REASON = "memif_plugin.so, by which pods are attached: the package vpp-plugin-core has it"

@@ -23,7 +23,6 @@ from podperf.hosts.way_back import (
     existing_interface,
     existing_namespace,
     existing_path,
-    existing_process,
     go_back,
     inside,
     takes_back,
@@ -35,12 +34,12 @@ GONE = {
     "interface": existing_interface("no-such-if"),
     "interface of a namespace that is gone": existing_interface("lo", "podperf-no-such"),
     "cgroup": existing_path("/sys/fs/cgroup/podperf-no-such"),
-    "process": existing_process(2**22 + 1),  # more than Linux has (kernel.pid_max)
+    "process": existing_path(f"/proc/{2**22 + 1}"),  # more than Linux has (kernel.pid_max)
 }
 THERE = {
     "interface": existing_interface("lo"),
     "cgroup": existing_path("/sys/fs/cgroup"),
-    "process": existing_process(os.getpid()),
+    "process": existing_path(f"/proc/{os.getpid()}"),
     "nothing that could go away": (),
 }
 
@@ -66,8 +65,8 @@ def test_the_last_change_is_taken_back_first() -> None:
         way_back = WayBack(host, undo, "/j")
         way_back.note("one", "first")
         way_back.note("two", "second")
-        assert [each.changed for each in changes(host, "/j")] == ["one", "two"]
-    assert [each.split()[-1] for each in host.commands if not each.startswith("ls")] == [
+        assert [change.changed for change in changes(host, "/j")] == ["one", "two"]
+    assert [command.split()[-1] for command in host.commands if not command.startswith("ls")] == [
         "second",
         "/j/2",
         "first",
@@ -95,8 +94,8 @@ def test_what_an_earlier_set_up_could_not_take_back_is_left_to_the_next_clean() 
     host = ScriptedHost({"/j/1": json.dumps({"changed": "what was before", "command": ["back"]})}, patient=True)
     with ExitStack() as undo:
         WayBack(host, undo, "/j").note("the same again", "again")
-        assert [each.changed for each in changes(host, "/j")] == ["what was before", "the same again"]
-    assert [each.changed for each in changes(host, "/j")] == ["what was before"]
+        assert [change.changed for change in changes(host, "/j")] == ["what was before", "the same again"]
+    assert [change.changed for change in changes(host, "/j")] == ["what was before"]
     assert go_back(host, "/j") == ["what was before"]
     assert host.files == {}
 
@@ -112,7 +111,7 @@ def test_set_ups_side_by_side_take_back_their_own_and_a_clean_takes_back_all_in_
     ports.note("queues", "queues-back")
     killed = ScriptedHost(host.files, patient=True)
     driver.close()
-    assert [each.changed for each in changes(host, "/j")] == ["port", "queues"]
+    assert [change.changed for change in changes(host, "/j")] == ["port", "queues"]
     assert go_back(killed, "/j") == ["queues", "driver", "port"]
 
 
@@ -122,7 +121,10 @@ def test_an_entry_can_be_replaced_in_its_place() -> None:
     first = way_back.note_call("port", _told, {"what": "a"})
     way_back.note("driver", "driver-back")
     assert way_back.note_call("port", _told, {"what": "b"}, instead_of=first) == first
-    assert [(each.changed, each.arguments) for each in changes(host, "/j")] == [("port", {"what": "b"}), ("driver", {})]
+    assert [(change.changed, change.arguments) for change in changes(host, "/j")] == [
+        ("port", {"what": "b"}),
+        ("driver", {}),
+    ]
 
 
 # --- after a kill -----------------------------------------------------------------------------------------------------
@@ -309,6 +311,18 @@ def test_an_entry_that_is_none_keeps_no_other_from_being_taken_back(entry: str) 
     )
     assert any("told" in command for command in host.commands)
     assert list(host.files) == ["/j/2"]
+
+
+def test_an_entry_that_another_process_took_back_meanwhile_is_no_failure(tmp_path: Path) -> None:
+    class Slow(LocalHost):
+        """A machine where the entry goes between the list of the journal and the look at it."""
+
+        def get(self, path: str, assumed: bytes | None = None) -> bytes:
+            Path(path).unlink()
+            return super().get(path, assumed)
+
+    (tmp_path / "1").write_text('{"changed": "a thing", "command": ["false"]}')
+    assert go_back(Slow(), str(tmp_path)) == []
 
 
 def test_an_entry_that_is_a_folder_keeps_no_other_from_being_taken_back(tmp_path: Path) -> None:

@@ -12,16 +12,10 @@ import pytest
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.hosts.way_back import changes, go_back
 from podperf.kernel.queues import receive_queues, set_receive_queues
-from podperf.testbed.worker_ports import (
-    PortBefore,
-    WorkerPorts,
-    _name_of,
-    _pci_address,
-    _refuse_another_driver,
-)
+from podperf.testbed.worker_ports import PortBefore, WorkerPorts, _driver, _name_of, _pci_address
 from podperf.topology import WorkerPortSettings
 from scripted_host import ScriptedHost
 
@@ -133,12 +127,12 @@ class Card(LocalHost):
 def test_the_driver_is_the_one_that_the_topology_says() -> None:
     said = {"driver": "mlx4_en", "bus-info": "0000:81:00.0"}
     for right in (None, "mlx4_core"):
-        _refuse_another_driver(WorkerPortSettings("ens4", driver=right), said, "0000:81:00.0", Card())
+        assert _driver(WorkerPortSettings("ens4", driver=right), said, "0000:81:00.0", Card()) == "mlx4_core"
     with pytest.raises(PodperfError, match="ens4 of this machine has the driver mlx4_core, not i40e as"):
-        _refuse_another_driver(WorkerPortSettings("ens4", driver="i40e"), said, "0000:81:00.0", Card())
-    _refuse_another_driver(WorkerPortSettings("v", driver="veth"), {"driver": "veth"}, None, LocalHost())
+        _driver(WorkerPortSettings("ens4", driver="i40e"), said, "0000:81:00.0", Card())
+    assert _driver(WorkerPortSettings("v", driver="veth"), {"driver": "veth"}, None, LocalHost()) == "veth"
     with pytest.raises(PodperfError, match="v of this machine has the driver veth, not i40e"):
-        _refuse_another_driver(WorkerPortSettings("v", driver="i40e"), {"driver": "veth"}, None, LocalHost())
+        _driver(WorkerPortSettings("v", driver="i40e"), {"driver": "veth"}, None, LocalHost())
 
 
 @pytest.mark.parametrize(("kind", "gone"), [("veth", True), (None, False)])
@@ -160,4 +154,6 @@ def test_a_port_that_was_not_taken_yet_keeps_its_settings() -> None:
     host = ScriptedHost(killed(port), {"ip -json": json.dumps([link("ens4")]), "ip netns list": ""}, patient=True)
     go_back(host)
     assert "ip link set dev ens4 mtu 1500 alias  promisc off up" in host.commands
-    assert not any(" netns " in each or " name " in each for each in host.commands if each.startswith("ip link set"))
+    assert not any(
+        " netns " in command or " name " in command for command in host.commands if command.startswith("ip link set")
+    )

@@ -1,14 +1,18 @@
-"""The properties of each test case in xunit.xml."""
+"""The properties of each test case in xunit.xml, and verdicts as test cases."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from xml.etree import ElementTree
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 import made_up
+from podperf.experiments.claim import Finding
 from podperf.records import TestRecord
-from podperf.verdicts.findings import Finding
-from run_command.xunit_properties import XunitProperties
+from podperf.report.xunit import Case, xunit
+from run_command.listeners import XunitProperties
 
 SUITE = "4.1 networking models.4.1.1 kernel space"
 XUNIT = f"""<?xml version="1.0" encoding="UTF-8"?>
@@ -68,3 +72,9 @@ def test_a_bound_says_that_it_is_one(tmp_path: Path) -> None:
     XunitProperties(tmp_path).xunit_file(tmp_path / "xunit.xml")
     (found,) = (each for each in ElementTree.parse(tmp_path / "xunit.xml").iter("testcase") if properties(each))
     assert properties(found)["mrr_is"] == "lower bound"
+
+
+@given(st.text())
+def test_a_verdict_is_a_test_case_whatever_its_words_are(text: str) -> None:
+    (case,) = ElementTree.fromstring(xunit(text, [Case(text, text, "slower", text, "failure")]))
+    assert [each.tag for each in case] == ["failure"]

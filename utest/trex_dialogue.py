@@ -35,7 +35,7 @@ class Dialogue:
     def load(path: Path) -> Dialogue:
         dialogue, content = Dialogue(path), json.loads(path.read_text())
         dialogue.version, dialogue.seen = content["version"], content["seen"]
-        dialogue.lines = [next(iter(each.items())) for each in content["lines"]]
+        dialogue.lines = [next(iter(line.items())) for line in content["lines"]]
         return dialogue
 
     def save(self) -> None:
@@ -56,15 +56,15 @@ class RecordingProcess:
         self._dialogue.lines.append(("podperf", json.loads(line)))
         self._process.send(line)
 
-    def receive(self, timeout: float) -> str:
+    def receive(self, timeout: float, assumed: str | None = None) -> str:
         line = self._process.receive(timeout)
         self._dialogue.lines.append(("trex", json.loads(line)))
         return line
 
-    def alive(self) -> bool:
+    def alive(self, assumed: bool = True) -> bool:
         return self._process.alive()
 
-    def errors(self) -> str:
+    def errors(self, assumed: str = "") -> str:
         return self._process.errors()
 
     def stop(self, timeout: float = 5.0) -> None:
@@ -89,7 +89,7 @@ class RecordingHost(Commands):
     def put(self, content: bytes, path: str) -> None:
         self._host.put(content, path)
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, assumed: bytes | None = None) -> bytes:
         return self._host.get(path)
 
 
@@ -105,16 +105,16 @@ class PlayedProcess:
         speaker, said = self._left.pop(0) if self._left else ("nobody", None)
         assert (speaker, said) == ("podperf", json.loads(line)), f"{self._dialogue.path.name} has to be recorded anew"
 
-    def receive(self, timeout: float) -> str:
+    def receive(self, timeout: float, assumed: str | None = None) -> str:
         speaker, said = self._left.pop(0) if self._left else ("nobody", None)
         if speaker != "trex":
             raise PodperfError(f"nothing more was recorded in {self._dialogue.path.name}")
         return json.dumps(said)
 
-    def alive(self) -> bool:
+    def alive(self, assumed: bool = True) -> bool:
         return not self.stopped
 
-    def errors(self) -> str:
+    def errors(self, assumed: str = "") -> str:
         return ""
 
     def stop(self, timeout: float = 5.0) -> None:
@@ -140,7 +140,7 @@ class PlayedHost(Commands):
     def put(self, content: bytes, path: str) -> None:
         raise NotImplementedError
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, assumed: bytes | None = None) -> bytes:
         raise NotImplementedError
 
 

@@ -69,8 +69,8 @@ inhabitants() {
     done 2>/dev/null
 }
 
-# Processes first: the processes in the root use its mounts. A test or a run gets time to undo its changes of the
-# kernel, and `clean` undoes the rest. A set-up changes nothing outside the root.
+# Processes first: the processes in the root use its mounts. An interrupted test or run gets time to undo its changes of
+# the kernel. `clean` undoes the rest, also of a run that a failed test left. A set-up changes nothing outside the root.
 end() {
     trap '' INT TERM HUP
     set +e
@@ -85,7 +85,7 @@ end() {
         [ $SECONDS -lt $deadline ] || xargs --no-run-if-empty kill -KILL <<<"$left" 2>/dev/null
         sleep 0.1
     done
-    [ -z "$job" ] || [ -z "$measures" ] || inside ./podperf clean >&2
+    [ -z "$measures" ] || inside ./podperf clean >&2
     umount --recursive --lazy "$root" 2>/dev/null
     rm -rf --one-file-system "$scratch"
 }

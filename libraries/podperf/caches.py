@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from podperf.hosts.base import Host
 
 HALF_MADE = "building-"  # prefix of folders that a killed run may leave
 REMOVE_TIMEOUT = 1800.0  # seconds
+
+
+def digest_of(recipe: object) -> str:
+    """Sixteen hexadecimal digits for a recipe of JSON types: the name of what is made by it."""
+    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def half_made(host: Host, folder: Path, undo: ExitStack) -> Path:
@@ -34,16 +41,34 @@ def remove(host: Host, path: Path) -> None:
     host.do("rm", "-rf", "--one-file-system", str(path), timeout=REMOVE_TIMEOUT)
 
 
+def used(folder: Path) -> None:
+    """Tell the cache that a folder is in use, so that others go first."""
+    with suppress(OSError):
+        os.utime(folder)
+
+
+def keep_newest(host: Host, folder: Path, prefix: str, most: int) -> None:
+    """Keep this folder, which is in use, and those beside it with this prefix that were used last: so many of all."""
+    used(folder)
+    for old in sorted(folder.parent.glob(f"{prefix}*"), key=_last_use, reverse=True)[most:]:
+        remove(host, old)
+
+
+def _last_use(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:  # another run has just removed it
+        return 0.0
+
+
 def forget(host: Host, cache: Path, everything: bool) -> list[str]:
     """Remove what killed runs left half-made in this folder, or all that is there. Returns the removed paths.
 
-    A folder stays while a process makes it.
+    A half-made folder stays while a process makes it. A lock on a whole one says nothing: any user can lock it.
     """
-    removed = [
-        each
-        for each in sorted(cache.glob("*"))
-        if (everything or each.name.startswith(HALF_MADE)) and not _is_being_made(each)
-    ]
+    half_made_ones = {each for each in cache.glob(f"{HALF_MADE}*") if not _is_being_made(each)}
+    whole = {each for each in cache.glob("*") if everything and not each.name.startswith(HALF_MADE)}
+    removed = sorted(half_made_ones | whole)
     for each in removed:
         remove(host, each)
     return list(map(str, removed))

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
 from podperf.caches import forget
 from podperf.cluster.lifecycle import forget_killed as forget_cluster
-from podperf.cluster.parts import CACHE as PROGRAMS
 from podperf.cluster.pod_image import CACHE as POD_IMAGES
-from podperf.errors import PodperfError
+from podperf.cluster.programs import CACHE as PROGRAMS
+from podperf.errors import PodperfError, understood
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import end_processes, namespaces_named, remove_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory
-from podperf.hosts.ssh_login import take_password
 from podperf.hosts.way_back import JOURNAL, NotTakenBack, go_back
-from podperf.kubernetes.api import log_in, understood
+from podperf.kubernetes.api import log_in
+from podperf.kubernetes.pods import clusters_named_in
 from podperf.kubernetes.run_namespace import forget_killed
 from podperf.ownership import hand_over_killed
-from podperf.pods import POD_RUNTIMES, clusters_of
+from podperf.pods import POD_RUNTIMES
 from podperf.printable import printable
+from podperf.terminal import say
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.run_lock import CLEAN, RunLock
 from podperf.testers import TESTERS
@@ -99,7 +99,7 @@ def _each_of(*steps: Callable[[], list[str]]) -> list[str]:
 
 def _put_back_others(topology: Topology, here: Host, undo: ExitStack) -> list[str]:
     def there(host: Host) -> list[str]:
-        lock(host, undo, CLEAN, _say)
+        lock(host, undo, CLEAN, say)
         return [f"{each} on {host.name}" for each in put_back(host)]
 
     return _each_of(*(partial(there, host) for host in behind_ssh(machines_of(topology, here, undo))))
@@ -107,29 +107,27 @@ def _put_back_others(topology: Topology, here: Host, undo: ExitStack) -> list[st
 
 def _forget_pods(topology: Topology) -> Iterator[str]:
     """Delete the pods that killed runs left in the clusters of a topology."""
-    for settings in clusters_of(topology):
+    for settings in clusters_named_in(topology):
         with closing(log_in(settings.kubeconfig, settings.context)) as api, understood(api.where):
             yield from (f"{each} of {api.where}" for each in forget_killed(api, settings.namespace))
 
 
-def _say(text: str) -> None:
-    print(f"podperf: {printable(text)}", file=sys.stderr, flush=True)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """`podperf clean`: exit code 0 if this machine, and the machines of a topology, are as they were."""
-    parser = argparse.ArgumentParser("podperf clean", description="Put the machine back, also after a killed run.")
+def add_arguments(parser: ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.description = "Put the machine back, also after a killed run."
     parser.add_argument("topology", nargs="?", metavar="TOPOLOGY", help="whose other machines are put back, too")
     parser.add_argument("--all", action="store_true", help="remove cached images and programs, too")
-    wanted = parser.parse_args(arguments)
-    take_password()
+
+
+def main(wanted: Namespace) -> int:
+    """`podperf clean`: exit code 0 if this machine, and the machines of a topology, are as they were."""
     topology = load_topology(wanted.topology, pod_runtimes=POD_RUNTIMES, testers=TESTERS) if wanted.topology else None
     here = LocalHost()
-    with RunLock(CLEAN, _say), ExitStack() as undo:
+    with RunLock(CLEAN, say), ExitStack() as undo:
         removed = _each_of(
             partial(put_back, here),
             *(partial(forget, here, each, wanted.all) for each in (IMAGES, POD_IMAGES, PROGRAMS)),
-            forget_cluster,
+            partial(forget_cluster, say),
             lambda: list(_forget_pods(topology)) if topology is not None else [],
             lambda: _put_back_others(topology, here, undo) if topology is not None else [],
         )

@@ -23,41 +23,20 @@ class CpuPlan:
     """
 
     tester: tuple[int, ...]
-    sut: tuple[int, ...]
-    """All CPUs that the data plane and its pods may use."""
-
-    receives_left: int
-    """The kernel's work for frames that arrive at the worker's left port."""
-
+    sut: tuple[int, ...]  # all CPUs that the data plane and its pods may use
+    receives_left: int  # the kernel's work for frames that arrive at the worker's left port
     receives_right: int
-
-    switch: tuple[int, ...]
-    """The pollers of a user-space switch, from left to right. Empty for a data plane without such a switch."""
-
-    pods: tuple[int, ...]
-    """One CPU for each pod, from left to right. With more pods than CPUs, the next pod has the first CPU again."""
-
-    control: tuple[int, ...]
-    """The threads of a switch that do not poll. Their CPUs have no poller, if there are such CPUs."""
-
-    main: int
-    """The main thread of a switch. Its CPU is one of `control`."""
-
-    neighbour: tuple[int, ...] = ()
-    """Work that competes on purpose: CPUs of the worker that neither tester nor system under test has."""
-
+    switch: tuple[int, ...]  # pollers of a user-space switch, from left to right; empty without such a switch
+    pods: tuple[int, ...]  # for each pod, from left to right; with too few CPUs, the next pod has the first one again
+    control: tuple[int, ...]  # threads of a switch that do not poll; no poller has these CPUs if there are enough
+    main: int  # the main thread of a switch: one of `control`
+    neighbour: tuple[int, ...] = ()  # work that competes on purpose: CPUs that neither tester nor system under test has
+    # Whether pollers and receive threads go before other processes. If not, the scheduler divides the CPUs' time among
+    # all of them, as it does where nobody manages CPUs.
     precedence: bool = True
-    """Whether pollers and receive threads go before other processes. If not, the scheduler divides the CPUs' time among
-    all of them, as it does where nobody manages CPUs."""
-
-    apart: bool = False
-    """Whether the tester's CPUs belong to another machine than the worker's."""
-
-    allocation: PodAllocation = USUAL_ALLOCATION
-    """Each pod gets these limits, queues and buffers of the worker, beside its CPU."""
-
-    further: tuple[tuple[int, ...], ...] = ()
-    """For each pod the CPUs on which it also polls, from left to right. Empty: each pod has one CPU."""
+    apart: bool = False  # the tester's CPUs belong to another machine than the worker's
+    allocation: PodAllocation = USUAL_ALLOCATION  # the limits, queues and buffers of each pod
+    further: tuple[tuple[int, ...], ...] = ()  # for each pod the CPUs on which it also polls; empty: none
 
     @property
     def beside_switch(self) -> tuple[int, ...]:
@@ -128,7 +107,7 @@ class CpuPlan:
 
 def roles_as_record(plans: Iterable[CpuPlan]) -> list[dict[str, list[int]]]:
     """The CPUs of each role on each worker, from left to right, in the form of records."""
-    return [{role: list(cpus) for role, cpus in each.roles.items()} for each in plans]
+    return [{role: list(cpus) for role, cpus in plan.roles.items()} for plan in plans]
 
 
 def plan_cpus(placement: Placement, pods: int, *, with_switch: bool) -> CpuPlan:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-# phases of a test, in words; all others have a name that is a word
-PHASES = {
+_PHASES = {
     "mrr": "MRR",
     "ndrpdr": "NDR and PDR",
     "bare-path": "bare path",
     "cpu_time": "CPU time",
-    "loss_curve": "loss curve",
     "back_to_back": "back-to-back",
-    "latency_by_load": "latency by load",
-    "system_recovery": "system recovery",
-    "repeated_instantiation": "repeated instantiation",
-    "soak": "soak",
 }
+
+
+def phase_words(phase: str) -> str:
+    """A phase of a test in words: `loss curve`. Phases have the names of methods."""
+    return _PHASES.get(phase, phase.replace("_", " "))
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Seconds as milliseconds."""
+    return "not known" if seconds is None else f"{number(seconds * 1e3)} ms"
 
 
 def number(value: float) -> str:

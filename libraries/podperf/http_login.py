@@ -1,27 +1,195 @@
-"""Logins of HTTP sessions (package requests) whose token no log shows.
+"""Logins of HTTP sessions: no text shows their secret, and one deadline holds for a whole request.
 
-RequestsLibrary writes the headers and the answer of each request into Robot Framework's log. So a session never has the
-token. Its adapter adds the token to a copy of the request, and takes it out of the answer.
+The time-outs of urllib3, and so of the packages requests and kubernetes, are for a connection and for each part of an
+answer. A server that sends its header by single bytes holds them for ever. It may also quote the secret.
 """
 
 from __future__ import annotations
 
+import base64
+import html
 import io
-from collections.abc import Callable, Mapping
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from requests import PreparedRequest, RequestException, Response, Session
 from requests.adapters import HTTPAdapter
 from requests.structures import CaseInsensitiveDict
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from podperf.errors import PodperfError, cause
 
-TIMEOUT = 10.0  # seconds for a connection and for each part of an answer, unless a request has its own time-out
+HIDDEN = "<secret>"
+_ESCAPED = re.compile(r"\\(?:u00|x)([0-9a-fA-F]{2})|\\(.)")  # of JSON and of programming languages
+
+
+def valid_header(header: str, of: str) -> str:
+    """The header with a login for `of`, without the line end of its file. PodperfError if it is no header of HTTP: the
+    error of a library would quote it."""
+    header = header.strip()
+    if not (header.isascii() and header.isprintable()):
+        raise PodperfError(f"the token for {of} has a character that no header of HTTP can have")
+    return header
+
+
+def address(url: str) -> str:
+    """A URL without user, password and query."""
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return "a URL that is none"
+
+
+def withheld(text: str, secret: str) -> str:
+    """The text without the header or word `secret`. Only printable ASCII, tabs and line ends stay.
+
+    So the text of UTF-16 or of compressed data has no secret that a reader could decode. If the text has the secret in
+    another encoding, nothing of the text stays.
+    """
+    text = "".join(each for each in text if " " <= each <= "~" or each in "\t\n")
+    word = secret.rpartition(" ")[2]  # behind the scheme
+    if not word:
+        return text
+    for each in (secret, word):
+        text = text.replace(each, HIDDEN)
+    whole = "".join(text.split())  # some encodings break lines
+    encoded = any(word in each for each in _decoded(whole)) or any(each in whole for each in _encoded(word))
+    return HIDDEN if encoded else text
+
+
+def _decoded(text: str) -> Iterator[str]:
+    yield text
+    yield unquote(text)
+    yield html.unescape(text)
+    yield _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
+    yield text.encode().decode("utf-7", "ignore")
+
+
+def _encoded(word: str) -> Iterator[str]:
+    content = word.encode()
+    yield content.hex()
+    yield content.hex().upper()
+    for before in range(3):  # bytes before it decide at which bit of a letter it begins
+        letters = slice(-(-before * 8 // 6), (before + len(content)) * 8 // 6)
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            yield encode(bytes(before) + content).decode()[letters]
+
+
+_current = threading.local()  # the request of this thread
+
+
+@contextmanager
+def cut_after(seconds: float, cut: Callable[[], None]) -> Iterator[threading.Event]:
+    """Call `cut` from another thread if the block takes longer. `cut` closes what the block waits for.
+
+    The event is set before, so the block can tell this from another end.
+    """
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        with suppress(OSError, EOFError):  # the connection has ended meanwhile
+            cut()
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()
+
+
+class _Request:
+    """The sockets of a request: while it is connected, and until its answer is read."""
+
+    def __init__(self) -> None:
+        self.connection: Any = None
+        self.answering: Any = None
+
+    def missing(self, seconds: float) -> str:
+        """A request that took too long, in words: no connection, or an incomplete answer."""
+        return f"{'no connection' if self.answering is None else 'the answer was not complete'} after {seconds:g} s"
+
+    def cut(self) -> None:
+        connecting = self.connection.sock if self.connection is not None else None
+        for each in (connecting, self.answering):
+            if each is not None:
+                with suppress(OSError):  # not connected yet, or no longer
+                    socket.socket.shutdown(each, socket.SHUT_RDWR)  # wakes the thread that waits there
+
+
+class _Cut:
+    """A connection that knows for which request it is used."""
+
+    sock: Any
+
+    def connect(self) -> None:
+        request = getattr(_current, "request", None)
+        if request is not None:
+            request.connection = self
+        super().connect()  # type: ignore[misc]
+        if request is not None:
+            request.answering = self.sock
+
+    def putrequest(self, *arguments: Any, **options: Any) -> None:
+        request = getattr(_current, "request", None)
+        if request is not None:
+            request.connection, request.answering = self, self.sock
+        super().putrequest(*arguments, **options)  # type: ignore[misc]
+
+
+class _Connection(_Cut, HTTPConnection):
+    pass
+
+
+class _SecureConnection(_Cut, HTTPSConnection):
+    pass
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _SecurePool(HTTPSConnectionPool):
+    ConnectionCls = _SecureConnection
+
+
+def keep_deadlines(manager: PoolManager) -> None:
+    """From now on, requests of this manager end at the deadline of `whole_request`."""
+    manager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
+
+
+@contextmanager
+def whole_request(seconds: float) -> Iterator[None]:
+    """The block is one request and the reading of its answer. Raises urllib3's HTTPError after so many seconds."""
+    request = _current.request = _Request()
+    ends_at = time.monotonic() + seconds
+    try:
+        with cut_after(seconds, request.cut):
+            yield
+    except Exception as error:
+        if time.monotonic() < ends_at:
+            raise
+        raise HTTPError(request.missing(seconds)) from error
+    else:
+        if time.monotonic() >= ends_at:  # an answer without a length ends with its connection
+            raise HTTPError(request.missing(seconds))
+    finally:
+        _current.request = None
+
+
+TIMEOUT = 10.0  # seconds for a whole request with its answer, unless the request has its own time-out
 LONGEST_ANSWER = 1 << 16  # bytes that are read of an answer
-_HIDDEN = "<secret>"
 
 
 @dataclass(frozen=True)
@@ -65,33 +233,31 @@ class _Adapter(HTTPAdapter):
         if self._server_name is not None:
             options["server_hostname"] = self._server_name
         super().init_poolmanager(connections, maxsize, block, **options)
+        keep_deadlines(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        manager = super().proxy_manager_for(proxy, **options)
+        keep_deadlines(manager)
+        return manager
 
     def send(self, request: PreparedRequest, *arguments: Any, **options: Any) -> Response:
         header = self._authorization()
-        if header is not None and not (header.isascii() and header.isprintable()):  # else the error would quote it
-            raise PodperfError(f"the token for {_address(request.url)} has a character that no header of HTTP can have")
+        if header is not None:
+            header = valid_header(header, address(request.url or ""))
         sent = request.copy()
         if header is not None:
             sent.headers["Authorization"] = header
+        timeout = options.get("timeout") or TIMEOUT
         try:
-            answer = super().send(sent, *arguments, **{**options, "timeout": options.get("timeout") or TIMEOUT})
-            content = answer.raw.read(LONGEST_ANSWER, decode_content=True)
+            with whole_request(sum(timeout) if isinstance(timeout, tuple) else timeout):
+                answer = super().send(sent, *arguments, **{**options, "timeout": timeout})
+                content = answer.raw.read(LONGEST_ANSWER, decode_content=True)
         except (RequestException, HTTPError, OSError) as error:
-            raise PodperfError(f"{_address(request.url)} does not answer: {cause(error)}") from error
+            raise PodperfError(f"{address(request.url or '')} does not answer: {cause(error)}") from None
         answer.close()
-        answer.request, answer.raw = request, io.BytesIO(_without(header, content.decode("latin-1")).encode("latin-1"))
-        clean = {name: _without(header, value) for name, value in answer.headers.items() if name != "Content-Encoding"}
-        answer.headers, answer.reason = CaseInsensitiveDict(clean), _without(header, answer.reason or "")
+        secret = header or ""
+        answer.request, answer.raw = request, io.BytesIO(withheld(content.decode("latin-1"), secret).encode())
+        kept = {name: value for name, value in answer.headers.items() if name.lower() != "content-encoding"}
+        answer.headers = CaseInsensitiveDict({name: withheld(value, secret) for name, value in kept.items()})
+        answer.reason, answer.encoding = withheld(answer.reason or "", secret), "ascii"
         return answer
-
-
-def _address(url: str | None) -> str:
-    parts = urlsplit(url or "")
-    return f"{parts.scheme}://{parts.netloc}{parts.path}"
-
-
-def _without(header: str | None, text: str) -> str:
-    """The text without the login in it: the whole header, or the word behind its scheme."""
-    for each in (header, (header or "").rpartition(" ")[2]):
-        text = text.replace(each, _HIDDEN) if each else text
-    return text

@@ -1,15 +1,16 @@
 """The table of metrics. Thresholds, records, reports, plots, schemas and pages read a metric from its one entry.
 
-To add a metric, add an entry to `METRICS`. The method in the entry must return a figure under the metric's name. Then
-write the schemas and pages anew with `docs/make_metrics.py`.
+To add a metric, add an entry to `METRICS`. The method in the entry (podperf.methods) must return a figure under the
+metric's name. Then write the schemas and pages anew with `docs/make.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any, Self
 
 from podperf.model import FrameSize, l1_bit_rate
 
@@ -108,14 +109,6 @@ BURST = Quantity(
     scale=1,
     units=(Unit("frames", "frames of a burst in each direction", lambda frames, _: frames),),
 )
-BUFFER_TIME = Quantity(
-    "buffer time",
-    more_is_better=True,
-    key="seconds",
-    unit="ms",
-    scale=1e-3,
-    units=(Unit("ms", "milliseconds", lambda seconds, _: seconds * 1e3),),
-)
 TIME = Quantity(
     "time",
     more_is_better=False,
@@ -124,6 +117,7 @@ TIME = Quantity(
     scale=1e-3,
     units=(Unit("ms", "milliseconds", lambda seconds, _: seconds * 1e3),),
 )
+BUFFER_TIME = replace(TIME, noun="buffer time", more_is_better=True)
 VARIATION = Quantity(
     "variation",
     more_is_better=False,
@@ -132,14 +126,7 @@ VARIATION = Quantity(
     scale=1e-2,
     units=(Unit("percent", "per cent", lambda ratio, _: ratio * 1e2),),
 )
-LOSS = Quantity(
-    "loss",
-    more_is_better=False,
-    key="ratio",
-    unit="%",
-    scale=1e-2,
-    units=(Unit("percent", "per cent of the frames", lambda ratio, _: ratio * 1e2),),
-)
+LOSS = replace(VARIATION, noun="loss", units=(replace(VARIATION.units[0], meaning="per cent of the frames"),))
 MEMORY = Quantity(
     "memory",
     more_is_better=False,
@@ -167,6 +154,7 @@ class Need(StrEnum):
     NO_LOSS = "the tester itself loses no frame"
     COUNT = "the tester counts each frame once"
     CLOCK = "the tester's clock is right"
+    STAMPS = "the tester stamps frames with the right times"
 
 
 @dataclass(frozen=True)
@@ -175,7 +163,8 @@ class Metric:
 
     `name` is the metric's name in records and topologies, `label` in sentences, and `head` above its column.
     `method` is the name of the method that measures it. `meaning` explains it in the documentation. A metric without a
-    `column` stands below the rows of the table, because few tests have it.
+    `column` stands below the rows of the table, because few tests have it. A metric `only_on_pages` has no column on a
+    terminal, which has little room.
     """
 
     name: str
@@ -189,27 +178,29 @@ class Metric:
     legend: str = ""  # of the metric's bars in the ranking of data planes
     headline: int = 0  # the rate's place in the order of ranking: 1 ranks first; 0: no ranking
     column: bool = True
+    only_on_pages: bool = False
 
 
-def _latency_at(step: str, words: str) -> tuple[Metric, Metric]:
-    """Median and 99th percentile of the latency at one load."""
+DELAY_VARIATION = "the delay variation: the latency that 99.9 % of the frames do not exceed, less the lowest (RFC 5481)"
 
-    def metric(name: str, meaning: str) -> Metric:
-        return Metric(
-            f"latency_{name}_at_{step}",
-            label=f"latency {name} at {words}",
-            head=f"{name} at {words}",
+
+def _latency_at(step: str, words: str) -> Iterator[Metric]:
+    """Median, 99th percentile and variation of the latency at one load."""
+    for name, label, head, meaning in (
+        ("latency_p50", "latency p50", "p50", "the latency that half of the frames do not exceed"),
+        ("latency_p99", "latency p99", "p99", "the latency that 99 % of the frames do not exceed"),
+        ("delay_variation", "delay variation", "PDV", DELAY_VARIATION),
+    ):
+        yield Metric(
+            f"{name}_at_{step}",
+            label=f"{label} at {words}",
+            head=f"{head} at {words}",
             quantity=LATENCY,
             method="latency_by_load",
             meaning=f"{meaning}, at {words}",
-            needs=frozenset((Need.CLOCK,)),
+            needs=frozenset((Need.CLOCK, Need.STAMPS)),
             column=False,
         )
-
-    return (
-        metric("p50", "the latency that half of the frames do not exceed"),
-        metric("p99", "the latency that 99 % of the frames do not exceed"),
-    )
 
 
 METRICS: dict[str, Metric] = {
@@ -250,13 +241,23 @@ METRICS: dict[str, Metric] = {
             headline=1,
         ),
         Metric(
+            "goal_rate",
+            label="goal rate",
+            head="goal",
+            quantity=RATE,
+            method="ndrpdr",
+            meaning="the highest load with at most the loss ratio that the topology names (`method: loss_ratio`)",
+            needs=frozenset((Need.COUNT, Need.CLOCK)),
+            colour="#862e9c",
+        ),
+        Metric(
             "latency_p50",
             label="latency p50",
             head="p50",
             quantity=LATENCY,
             method="latency",
             meaning="the latency that half of the frames do not exceed, at half the PDR, where queues are short",
-            needs=frozenset((Need.CLOCK,)),
+            needs=frozenset((Need.CLOCK, Need.STAMPS)),
         ),
         Metric(
             "latency_p99",
@@ -265,7 +266,17 @@ METRICS: dict[str, Metric] = {
             quantity=LATENCY,
             method="latency",
             meaning="the latency that 99 % of the frames do not exceed, at half the PDR",
-            needs=frozenset((Need.CLOCK,)),
+            needs=frozenset((Need.CLOCK, Need.STAMPS)),
+        ),
+        Metric(
+            "delay_variation",
+            label="delay variation",
+            head="PDV",
+            quantity=LATENCY,
+            method="latency",
+            meaning=f"{DELAY_VARIATION}, at half the PDR",
+            needs=frozenset((Need.CLOCK, Need.STAMPS)),
+            only_on_pages=True,
         ),
         Metric(
             "cpu_time",
@@ -385,28 +396,29 @@ METRICS: dict[str, Metric] = {
 def by_quantity(metrics: Iterable[Metric]) -> Mapping[Quantity, Sequence[Metric]]:
     """These metrics, grouped by quantity, otherwise in their order."""
     found: dict[Quantity, list[Metric]] = {}
-    for each in metrics:
-        found.setdefault(each.quantity, []).append(each)
+    for metric in metrics:
+        found.setdefault(metric.quantity, []).append(metric)
     return found
 
 
 def rates() -> list[Metric]:
     """The metrics that are rates."""
-    return [each for each in METRICS.values() if each.quantity is RATE]
+    return [metric for metric in METRICS.values() if metric.quantity is RATE]
 
 
 def headlines() -> list[Metric]:
     """The rates for the ranking of data planes and the comparison of runs, the most important first."""
-    return sorted((each for each in rates() if each.headline), key=lambda each: each.headline)
+    return sorted((rate for rate in rates() if rate.headline), key=lambda each: each.headline)
 
 
 @dataclass(frozen=True)
 class Signs:
-    """The signs that mark a figure: before a lower bound, before an upper bound, and behind an unfinished figure."""
+    """The signs that mark a figure: before a lower or an upper bound, and behind an unfinished or a doubtful figure."""
 
     at_least: str
     below: str
     cut_short: str = "*"
+    doubtful: str = "?"
 
 
 IN_TEXT = Signs(">= ", "< ")
@@ -423,6 +435,8 @@ class Measured:
     the search. `lower_bound`: the tester reached its own limit first, and the true figure may be higher. `upper_bound`:
     even the lowest load of the search was too high, and the true figure is lower. `unfinished`: the search was cut
     short. The true figure is then between `low` and `high`; if one of them is None, it has no limit on that side.
+    `doubt`: the reason why the figure does not describe the system under test, so that nothing may judge it.
+    `aggregate` is the sum of the directions, if they may differ.
     """
 
     value: float
@@ -431,14 +445,34 @@ class Measured:
     lower_bound: bool = False
     upper_bound: bool = False
     unfinished: bool = False
+    doubt: str = ""
+    aggregate: float | None = None
+
+    @classmethod
+    def recorded(cls, found: Mapping[str, Any], key: str) -> Self:
+        """A figure as a record has it: its value has the name `key`."""
+        return cls(
+            found[key],
+            found.get(f"low_{key}"),
+            found.get(f"high_{key}"),
+            lower_bound=bool(found.get("lower_bound")),
+            upper_bound=bool(found.get("upper_bound")),
+            unfinished=bool(found.get("unfinished")),
+            doubt=str(found.get("doubt") or ""),
+        )
+
+    def on_noisy_machine(self) -> Measured:
+        """This figure without an upper end of its interval. Foreign work makes a system slower, never faster."""
+        return replace(self, high=None)
 
     def bounded(self, amount: str, signs: Signs = IN_TEXT) -> str:
         """`amount`, which is the value in words, with the sign of a lower or upper bound before it."""
         return f"{signs.at_least if self.lower_bound else signs.below if self.upper_bound else ''}{amount}"
 
     def written(self, amount: str, signs: Signs = IN_TEXT) -> str:
-        """`bounded`, with the mark of an unfinished search behind it."""
-        return f"{self.bounded(amount, signs)}{signs.cut_short if self.unfinished else ''}"
+        """`bounded`, with the marks of an unfinished search and of a doubt behind it."""
+        marks = f"{signs.cut_short if self.unfinished else ''}{signs.doubtful if self.doubt else ''}"
+        return f"{self.bounded(amount, signs)}{marks}"
 
     @property
     def least(self) -> float:

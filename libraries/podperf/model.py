@@ -7,6 +7,7 @@ FD.io CSIT's.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,15 +17,38 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from podperf.cpu_time import CpuTime
+from podperf.frames import PLAIN, Headers
 from podperf.noise import Noise
+
+
+@dataclass(frozen=True)
+class CpuTime:
+    """The CPU time of the parts of a system under test during one trial.
+
+    `parts` has nanoseconds by the name of the part. `runs` is how often their threads were put on a CPU: the fewer
+    frames a thread finds then, the more of its time is for waking up. `polling` names the parts that poll, and do not
+    tell how much of their time was for frames; `parts` does not have them. `unread` is the reason why the time of a
+    part could not be read, or empty.
+    """
+
+    parts: Mapping[str, float] = field(default_factory=dict)
+    runs: int = 0
+    polling: tuple[str, ...] = ()
+    unread: str = ""
+
+    @property
+    def total(self) -> float | None:
+        """Nanoseconds of all parts. None if the time of a part is not known."""
+        return None if self.polling or self.unread else sum(self.parts.values())
+
 
 DRAFT = "draft-dcn-bmwg-containerized-infra-10"  # the version whose section numbers podperf uses
 
-FCS_BYTES = 4
 L1_OVERHEAD_BYTES = 20  # preamble 7, start delimiter 1, interframe gap 12 (IEEE 802.3)
-MIN_FRAME_BYTES, MAX_FRAME_BYTES = 64, 3000
+MIN_FRAME_BYTES, MAX_FRAME_BYTES = 64, 9022  # the largest one: 9000 bytes of packet, and a VLAN tag
+LONGEST_LATENCY_NS = 3_600_000_000_000  # one hour, far above every latency that can be measured
 MOST_GROUPS = 16  # groups of flows that a tester can count apart
+MOST_FLOWS = 1_000_000  # in each direction, of all groups together
 MOST_PODS = 255  # of a chain on one worker: the third byte of an address (addressing.left_of) counts the segments
 
 
@@ -73,14 +97,32 @@ class FrameSize:
 
     @staticmethod
     def parse(text: str | float) -> FrameSize:
-        """`64`, `64.0`, `"64"`, `"64B"`, `"1518 B"` or `"IMIX"` as a FrameSize. ValueError names the allowed values."""
-        word = (f"{text:g}" if isinstance(text, float) else str(text)).strip().upper()
-        if word == "IMIX":
-            return IMIX
-        digits = word.removesuffix("B").strip()
+        """A size or a mix of sizes as a FrameSize. ValueError names what is allowed.
+
+        One size: `64`, `64.0`, `"64"`, `"64B"`, `"1518 B"`. A mix: a name (`IMIX`, `IMIX_v4_1`), sizes with weights
+        (`7x64,4x570,1x1518`), or an IMIX genome of RFC 6985 (`aaaabbbc`), whose sizes are sent in its order.
+        """
+        word = (f"{text:g}" if isinstance(text, float) else str(text)).strip()
+        if named := next((mix for mix in (IMIX, IMIX_V4_1) if mix.name.upper() == word.upper()), None):
+            return named
+        if 1 < len(word) <= MOST_SIZES and all(letter in _GENOME for letter in word):
+            return FrameSize(word, tuple(_GENOME[letter] for letter in word))
+        if re.fullmatch(r"\d{1,2}x\d{1,4}(,\d{1,2}x\d{1,4})+", word, re.ASCII):
+            return FrameSize(word, _in_turn([tuple(map(int, each.split("x"))) for each in word.split(",")]))
+        digits = word.upper().removesuffix("B").strip()
         if not digits.isascii() or not digits.isdigit():
-            raise ValueError(f"frame size {text!r} is neither a number of bytes (with FCS) nor IMIX")
+            raise ValueError(
+                f"frame size {text!r} is neither a number of bytes (with FCS) nor a mix: IMIX, IMIX_v4_1, sizes with "
+                "weights as 7x64,4x570,1x1518, or letters a to i as aaaabbbc (RFC 6985)"
+            )
         return FrameSize(f"{int(digits)}B", (int(digits),))
+
+    def at_least(self, smallest: int) -> FrameSize:
+        """These sizes, with this one in place of all smaller ones."""
+        if min(self.sequence) >= smallest:
+            return self
+        sizes = tuple(max(size, smallest) for size in self.sequence)
+        return FrameSize(f"{smallest}B" if len(sizes) == 1 else self.name, sizes)
 
     @property
     def mean_bytes(self) -> float:
@@ -93,8 +135,20 @@ class FrameSize:
         return max(self.sequence)
 
 
-# The simple IMIX of RFC 6985 and of CSIT: 7 x 64, 4 x 570, 1 x 1518, mixed so that no size comes in a burst.
+def _in_turn(weights: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """So many frames of each size, (number, size), mixed as evenly as possible. ValueError if they are too many."""
+    total = sum(number for number, _ in weights)
+    if not 1 <= total <= MOST_SIZES:
+        raise ValueError(f"a mix has 1 to {MOST_SIZES} frames until it begins again, not {total}")
+    places = [((turn + 0.5) / number, size) for number, size in weights for turn in range(number)]
+    return tuple(size for _, size in sorted(places, key=lambda each: each[0]))
+
+
+MOST_SIZES = 64  # of a mix until it begins again
+_GENOME = dict(zip("abcdefghi", (64, 128, 256, 512, 1024, 1280, 1518, 2112, 9000), strict=True))  # RFC 6985 section 4
+# The simple IMIX: 7 x 64, 4 x 570, 1 x 1518, mixed so that no size comes in a burst. CSIT's name for it is IMIX_v4_1.
 IMIX = FrameSize("IMIX", (64, 570, 64, 64, 570, 64, 1518, 64, 570, 64, 64, 570))
+IMIX_V4_1 = FrameSize("IMIX_v4_1", IMIX.sequence)
 
 
 def l2_bit_rate(frames_per_second: float, frame: FrameSize) -> float:
@@ -117,35 +171,75 @@ class Entry:
     """The destination of test frames that enter the system under test from one side.
 
     `None` means the tester's default: the MAC of the other tester port, the flow's own address, the tester's UDP port.
+    With a `source`, all frames come from this address, and flows differ in their UDP source ports.
     """
 
     mac: str | None = None
     address: str | None = None
     udp_port: int | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True)
 class TrafficProfile:
-    """The properties of the test traffic apart from load and duration.
+    """The properties of the test traffic apart from load, duration and destination.
 
-    `flows` (1 to 65 536) UDP flows a direction, with addresses from 198.18.0.0/15 (RFC 2544 appendix C.2.2).
-    If several chains stand beside each other, `further_entries` has those of all chains but the first. The flows are
-    then in as many groups of the same size, one for each chain. Frames go to each group in turn.
+    `flows` (1 to 1 000 000) UDP flows a direction, with addresses of the networks for benchmarks (RFC 2544 appendix
+    C.2.2, RFC 5180). Each of several chains beside each other gets so many.
     """
 
     frame: FrameSize
     directions: tuple[Direction, ...] = (Direction.LEFT_TO_RIGHT,)
     flows: int = 1
+    headers: Headers = PLAIN
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.flows <= MOST_FLOWS:
+            raise ValueError(f"flows must be 1 to {MOST_FLOWS}, not {self.flows}")
+        if self.flows > self.headers.most_flows:
+            raise ValueError(
+                f"1 to {self.headers.most_flows} flows that differ in {' and '.join(self.headers.varying)}"
+            )
+        if min(self.frame.sequence) < self.headers.smallest_frame:
+            raise ValueError(f"frames with these headers have {self.headers.smallest_frame} bytes or more, with FCS")
+        if not self.directions or len(set(self.directions)) != len(self.directions):
+            raise ValueError(f"directions must name one or both directions once, not {self.directions}")
+
+
+@dataclass(frozen=True)
+class AddressedTraffic:
+    """Test traffic with its destinations, which a system under test tells.
+
+    If several chains stand beside each other, `further_entries` has those of all chains but the first. The flows are
+    then in as many groups, one for each chain, and each group has the flows of the profile. Frames go to each group in
+    turn.
+    """
+
+    profile: TrafficProfile
     entries: Mapping[Direction, Entry] = field(default_factory=lambda: MappingProxyType({}))
     further_entries: Sequence[Mapping[Direction, Entry]] = ()
 
     def __post_init__(self) -> None:
-        if self.groups > MOST_GROUPS or self.flows % self.groups:
-            raise ValueError(f"{self.flows} flows cannot be in {self.groups} groups of the same size, at most 16")
-        if not 1 <= self.flows <= 65536:
-            raise ValueError(f"flows must be 1 to 65536, not {self.flows}")
-        if not self.directions or len(set(self.directions)) != len(self.directions):
-            raise ValueError(f"directions must name one or both directions once, not {self.directions}")
+        if self.groups > MOST_GROUPS or self.flows > MOST_FLOWS:
+            raise ValueError(
+                f"{self.groups} groups of {self.profile.flows} flows: at most {MOST_GROUPS} groups and {MOST_FLOWS} "
+                "flows can be sent"
+            )
+
+    @property
+    def frame(self) -> FrameSize:
+        """The size of the frames."""
+        return self.profile.frame
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The directions of the frames."""
+        return self.profile.directions
+
+    @property
+    def flows(self) -> int:
+        """The number of flows of all groups together, in each direction."""
+        return self.profile.flows * self.groups
 
     @property
     def groups(self) -> int:
@@ -193,7 +287,7 @@ class Trial:
     `load` and `duration` are of the part that follows without a gap.
     """
 
-    traffic: TrafficProfile
+    traffic: AddressedTraffic
     load: float
     duration: float
     loop: Loop | None = None
@@ -238,6 +332,16 @@ class Latency:
                 return min(bucket_upper_ns(index), self.maximum)
         return self.maximum
 
+    @property
+    def variation(self) -> int:
+        """The delay variation in ns: the 99.9th percentile less the minimum (PDV of RFC 5481, section 4.2)."""
+        return self.percentile(99.9) - self.minimum
+
+    def as_record(self) -> dict[str, Any]:
+        """Minimum, mean, percentiles and maximum in ns, in the form of records."""
+        percentiles = {f"p{percent}_ns".replace(".", "_"): self.percentile(percent) for percent in (50, 90, 99, 99.9)}
+        return {"minimum_ns": self.minimum, "mean_ns": self.mean, **percentiles, "maximum_ns": self.maximum}
+
     def merged(self, other: Latency) -> Latency:
         """The latency of both sets of frames taken together."""
         counts = Counter(self.counts)
@@ -249,8 +353,16 @@ class Latency:
 
 def merged_latency(latencies: Iterable[Latency | None]) -> Latency | None:
     """All latencies together, or None without any."""
-    found = [each for each in latencies if each is not None]
+    found = [latency for latency in latencies if latency is not None]
     return reduce(Latency.merged, found) if found else None
+
+
+def bucket_index(value: int) -> int:
+    """The index of the histogram bucket for a value in ns."""
+    if value < 256:
+        return value
+    exponent = value.bit_length() - 8
+    return 128 * (exponent + 1) + (value >> exponent) - 128
 
 
 def bucket_lower_ns(index: int) -> int:
@@ -273,7 +385,8 @@ class DirectionResult:
     `received` counts each sequence number once, and `duplicated` counts the copies. `corrupted` frames had the
     signature but not the content that was sent; `received` does not contain them. `duration` is the time from the first
     frame to the last one, plus one gap. `received_by_group` has the received frames of each group of flows, if there
-    are several groups.
+    are several groups. `negative_latencies` frames carry a time of sending after their arrival. `latency` is that of
+    the other received frames.
     """
 
     direction: Direction
@@ -287,12 +400,19 @@ class DirectionResult:
     late: int = 0  # frames that the sender put out more than 1 ms after they were due
     last_lost: int | None = None  # of a trial with an overload: the number of the last lost frame, counted from 0
     received_by_group: tuple[int, ...] = ()
+    negative_latencies: int = 0
     latency: Latency | None = None
+    arrived: Mapping[str, Any] | None = None  # what the headers of the first received frame have (frames.described)
 
     @property
     def lost(self) -> int:
         """Frames that were sent and not received intact. Never negative."""
         return max(0, self.sent - self.received)
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost frames divided by sent frames. 0 if nothing was sent."""
+        return self.lost / self.sent if self.sent else 0.0
 
     @property
     def achieved_load(self) -> float:
@@ -306,17 +426,22 @@ class DirectionResult:
 
     @property
     def rates_by_group(self) -> tuple[float, ...]:
-        """The receive rate of each group of flows. Their sum is `receive_rate`."""
+        """The receive rate of each group of flows in this direction. Their sum is `receive_rate`."""
         counts = self.received_by_group or (self.received,)
-        return tuple(each / self.duration if self.duration > 0 else 0.0 for each in counts)
+        return tuple(count / self.duration if self.duration > 0 else 0.0 for count in counts)
 
 
 @dataclass(frozen=True)
 class TrialResult:
     """One trial with its counts.
 
+    Counts are sums over the directions. Rates and the loss ratio are those of the worse direction, because a mean hides
+    a direction that nearly stands still.
+
     `stray` frames had no signature of this trial. The tester itself lost `own_drops` frames. `invalid` is the reason
-    why this trial says nothing about the system under test, or None.
+    why this trial says nothing about the system under test, or None. `impossible_latency` is the reason why the
+    latencies of this trial are wrong, or None. The counts can be right then, and no direction has a latency.
+    `unanswered` has a sentence for each neighbour that asked for an address that no port of the tester has.
     """
 
     trial: Trial
@@ -325,60 +450,83 @@ class TrialResult:
     stray: int = 0
     own_drops: int = 0
     invalid: str | None = None
+    impossible_latency: str | None = None
     elapsed: float = 0.0  # seconds, with everything around the sending
     noise: Noise | None = None  # other work on the measuring CPUs; None: not watched
     windows: tuple[int, ...] = ()  # of a closed loop: nanoseconds of each window
     cpu_time: CpuTime | None = None  # of the system under test; None: nobody read it
+    unanswered: tuple[str, ...] = ()
 
     @property
     def intended_count(self) -> int:
         """Frames that should have been sent, all directions."""
-        return sum(each.intended for each in self.directions)
+        return sum(direction.intended for direction in self.directions)
 
     @property
     def sent(self) -> int:
         """Frames sent, all directions."""
-        return sum(each.sent for each in self.directions)
+        return sum(direction.sent for direction in self.directions)
 
     @property
     def received(self) -> int:
         """Frames received intact, all directions, each sequence number once."""
-        return sum(each.received for each in self.directions)
+        return sum(direction.received for direction in self.directions)
 
     @property
     def lost(self) -> int:
         """Frames sent and not received intact, all directions."""
-        return sum(each.lost for each in self.directions)
+        return sum(direction.lost for direction in self.directions)
+
+    @property
+    def worst(self) -> DirectionResult:
+        """The direction with the highest loss ratio."""
+        return max(self.directions, key=lambda each: each.loss_ratio)
 
     @property
     def loss_ratio(self) -> float:
-        """Lost frames divided by sent frames, all directions. 0 if nothing was sent."""
-        return self.lost / self.sent if self.sent else 0.0
+        """Lost frames divided by sent frames, in the direction that lost more. 0 if nothing was sent."""
+        return max((direction.loss_ratio for direction in self.directions), default=0.0)
 
     @property
     def achieved_load(self) -> float:
         """Frames per second sent in the slowest direction."""
-        return min((each.achieved_load for each in self.directions), default=0.0)
+        return min((direction.achieved_load for direction in self.directions), default=0.0)
 
     @property
     def receive_rate(self) -> float:
-        """Frames per second received, mean over the directions."""
-        return fmean(each.receive_rate for each in self.directions) if self.directions else 0.0
+        """Frames per second received in the slower direction."""
+        return min((direction.receive_rate for direction in self.directions), default=0.0)
 
     @property
     def rates_by_group(self) -> tuple[float, ...]:
-        """Frames per second received of each group of flows, mean over the directions."""
-        return tuple(fmean(each) for each in zip(*(way.rates_by_group for way in self.directions), strict=True))
+        """Frames per second received of each group of flows, in the slower direction of the group."""
+        return tuple(min(each) for each in zip(*(way.rates_by_group for way in self.directions), strict=True))
 
     @property
     def duration(self) -> float:
         """The real seconds of sending, in the longest direction."""
-        return max((each.duration for each in self.directions), default=0.0)
+        return max((direction.duration for direction in self.directions), default=0.0)
+
+    @property
+    def effective_duration(self) -> float:
+        """The Trial Effective Duration of RFC 9971 in seconds, with the time around the sending.
+
+        At least the intended duration: otherwise an error of the clock of 1 us would cost a search another trial.
+        """
+        return max(self.trial.duration, self.elapsed)
 
     @property
     def latency(self) -> Latency | None:
         """Latency of all directions together, or None if nothing was received."""
-        return merged_latency(each.latency for each in self.directions)
+        return merged_latency(direction.latency for direction in self.directions)
+
+    @property
+    def delay_variation(self) -> int | None:
+        """The delay variation (see Latency) of the direction that varies more, in ns. None if nothing was received."""
+        return max((each.latency.variation for each in self.directions if each.latency is not None), default=None)
+
+
+CABLE = "cable"
 
 
 @dataclass(frozen=True)
@@ -395,6 +543,7 @@ class Chain:
     workers: int = 1  # the pods are divided among so many workers, from left to right
     chains: int = 1
     common_pod: bool = False
+    join: str = CABLE  # what carries the frames between two workers: a name of podperf.testbed.joins.JOINS
 
     def __post_init__(self) -> None:
         if self.workers < 1:
@@ -415,13 +564,16 @@ class Chain:
     def parts(self) -> list[Chain]:
         """The part of each worker, from left to right. Remaining pods go to the first parts."""
         least, left_over = divmod(self.pods, self.workers)
-        return [replace(self, pods=least + (number < left_over), workers=1) for number in range(self.workers)]
+        return [
+            replace(self, pods=least + (number < left_over), workers=1, join=CABLE) for number in range(self.workers)
+        ]
 
     def __str__(self) -> str:
-        """`linux-bridge, 1 pod`, `af-xdp, 2 pods with l2fwd`, `sriov-vpp, 4 pods on 2 workers`, or
-        `macvlan, 2 chains of 1 pod`."""
+        """`linux-bridge, 1 pod`, `af-xdp, 2 pods with l2fwd`, `sriov-vpp, 4 pods on 2 workers`,
+        `routed, 2 pods on 2 workers by vxlan`, or `macvlan, 2 chains of 1 pod`."""
         inside = f" with {self.forwarder}" if self.forwarder else ""
         where = f" on {self.workers} workers" if self.workers > 1 else ""
+        where += f" by {self.join}" if self.join != CABLE else ""
         beside = f"{self.chains} chains of " if self.chains > 1 else ""
         common = ", the last one in common" if self.common_pod else ""
         return f"{self.data_plane}, {beside}{self.pods} pod{'' if self.pods == 1 else 's'}{inside}{where}{common}"
@@ -464,7 +616,8 @@ class Placement:
             "tester": list(self.tester),
             "sut": list(self.sut),
             "named_switch": list(self.named_switch),
-            "hugepages": bool(self.hugepages),
+            "hugepages_of_mib": self.hugepages.value,
+            "shared": list(self.shared),
             "apart": self.apart,
         }
 
@@ -474,7 +627,7 @@ class VirtualFunctionSettings:
     """The wanted settings of the SR-IOV virtual functions (VFs) of a NIC's port. The defaults are the kernel's."""
 
     number: int | None = None  # of each port; None: as many as a chain needs
-    vlan: int = 0  # 0: none
+    vlans: tuple[int, int] = (0, 0)  # of the left and of the right port; 0: none
     trust: bool = False  # whether a VF may change its MAC and receive all frames
     spoof_check: bool = True  # whether the NIC drops frames whose source MAC is not the VF's
     queues: int = 1

@@ -15,6 +15,7 @@ FOREIGN_LIMIT = 0.05
 # slow computing does: see benchmarks/quietness_gauges.py.
 WORK_LIMIT = 0.8
 MEMORY_LIMIT = 0.7
+OTHER_PROCESSES = "went to other processes"
 NAMED = 3  # processes that the reason names at most
 
 
@@ -92,7 +93,7 @@ class Noise:
             found.append(f"{self.stolen_ratio:.1%} of the time was stolen by the hypervisor")
         if sum(self.foreign.values()) > FOREIGN_LIMIT * self.capacity + self.resolution:
             busiest = sorted(self.foreign, key=lambda name: -self.foreign[name])[:NAMED]
-            found.append(f"{self.foreign_ratio:.0%} of the time went to other processes: {', '.join(busiest)}")
+            found.append(f"{self.foreign_ratio:.0%} of the time {OTHER_PROCESSES}: {', '.join(busiest)}")
         if self.speed is not None:
             found += self.speed.shortfalls
         return f"CPU {', '.join(map(str, self.cpus))}: {' and '.join(found)}" if found else None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,36 +36,6 @@ class Owner:
         """Make this owner own `paths`. A link itself gets the owner, and its target does not."""
         for path in paths:
             os.chown(path, self.user, self.group, follow_symlinks=False)
-
-
-def open_to_others(paths: Iterable[Path], environment: Mapping[str, str]) -> Path | None:
-    """The first of these paths that a user can change who cannot run any code as root already, or None.
-
-    The caller of sudo can, and so can the owners of the checkout and of the folders above it.
-    """
-    checkout, caller = (CHECKOUT, *CHECKOUT.parents), Owner.caller(environment)
-    trusted = {Owner.of(each).user for each in checkout} | ({caller.user} if caller else set())
-    return next((each for each in paths if each not in checkout and _is_open_to_others(each, trusted)), None)
-
-
-def ways_to(path: Path) -> list[Path]:
-    """An absolute path, and all folders and links on the way to it, both as it is written and as it is resolved."""
-    resolved = path.resolve()
-    ways = [*reversed(path.parents), path, *reversed(resolved.parents), resolved]
-    return list(dict.fromkeys(ways))
-
-
-def _is_open_to_others(path: Path, trusted: Collection[int]) -> bool:
-    """Whether users who are neither root nor trusted can write to a folder, or replace its entries.
-
-    In a folder with the sticky bit, like /tmp, only its owner can replace an entry. A missing path is not open.
-    """
-    with suppress(FileNotFoundError):
-        status = path.lstat()
-        mode = status.st_mode
-        for_all = mode & stat.S_IWOTH and not mode & stat.S_ISVTX and not stat.S_ISLNK(mode)
-        return bool(for_all) or status.st_uid not in {0, *trusted}
-    return False
 
 
 def note_caller(results: Path, caller: Owner) -> None:

@@ -9,12 +9,48 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from podperf.figures import PHASES, cut, kpps, percent
-from podperf.forecast import Forecast
+from podperf.figures import cut, kpps, percent, phase_words
 from podperf.model import TrialResult
 from podperf.noise import Speed
 from podperf.printable import printable
 from podperf.terminal import columns
+
+# Seconds of a run at the expected pace, which weigh as much as the same time of the real run. Without them the first
+# test alone would decide the pace.
+PRIOR = 60.0
+NEXT_TO_NOTHING = 2.0  # seconds; a shorter test tells nothing about the pace
+
+
+@dataclass
+class Forecast:
+    """The expected seconds of each test of a run, in the order of the tests. The pace of this run corrects them.
+
+    The pace is the time that the ended tests took, divided by their expected time.
+    """
+
+    expected: Sequence[float] = ()
+    _ended: list[tuple[float, float]] = field(default_factory=list)  # expected and taken
+
+    def test_ended(self, number: int, seconds: float) -> None:
+        """Note that test `number`, counted from 0, took `seconds`."""
+        # A test that was skipped although it usually runs, or the reverse, says nothing about the machine.
+        if number < len(self.expected) and min(self.expected[number], seconds) > NEXT_TO_NOTHING:
+            self._ended.append((self.expected[number], seconds))
+
+    @property
+    def pace(self) -> float:
+        """1.0: the run takes the expected time; 2.0: twice that time."""
+        return (PRIOR + sum(taken for _, taken in self._ended)) / (PRIOR + sum(expected for expected, _ in self._ended))
+
+    def seconds_left(self, number: int, elapsed: float) -> float:
+        """Seconds for the rest of this test, which has run for `elapsed` seconds, and for all later tests.
+
+        Tests are counted from 0.
+        """
+        pace = self.pace
+        this = self.expected[number] if 0 <= number < len(self.expected) else 0.0
+        return max(0.0, this * pace - elapsed) + pace * sum(self.expected[number + 1 :])
+
 
 LEAST_NAME = 8  # characters of a test's name; if they do not fit, the line leaves out the remaining time
 LINE_INTERVAL = 5.0  # seconds between lines, if the output is no terminal
@@ -56,9 +92,9 @@ class Progress:
         load = f"frames in flight: {loop.burst}" if loop else f"offered load {kpps(result.achieved_load)} kpps"
         trial = f"trial {self._trial}"
         if self._round:
-            self._show(self._round, f"now {PHASES.get(phase, phase)}")
+            self._show(self._round, f"now {phase_words(phase)}")
         else:
-            self._show(f"{load}, {loss}", f"{PHASES.get(phase, phase)}, {trial}", trial)
+            self._show(f"{load}, {loss}", f"{phase_words(phase)}, {trial}", trial)
 
     def round_ended(self, text: str) -> None:
         """A round of a comparison has ended. `text` tells what is known. Trials show it in place of their load."""
@@ -122,7 +158,7 @@ class Progress:
         left = int(self.seconds_left)
         # An estimate of 0 means that this test takes longer than expected. Its remaining time is unknown.
         estimate = f" | {left // 60}:{left % 60:02d} left" if left else ""
-        shown = [*(f"{text}, {each}" for each in details), text]
+        shown = [*(f"{text}, {detail}" for detail in details), text]
         if self.stream.isatty():
             room = columns(self.stream) - 1 - len(f"{self._count} {estimate}")
             if room < LEAST_NAME:

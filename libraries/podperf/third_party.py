@@ -1,4 +1,4 @@
-"""Loads parts of podperf from other Python packages: data planes, pod runtimes, testers and claims.
+"""Loads parts of podperf from other Python packages: data planes, pod runtimes and testers.
 
 A package names them by entry points (packaging.python.org, "Entry points specification"). Either the package is
 installed, or a topology names its folder, whose pyproject.toml has the entry points. docs/third-party.md shows one.
@@ -12,12 +12,13 @@ import tomllib
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
+from podperf.closed_paths import content_open_to_others
 from podperf.errors import PodperfError
-from podperf.ownership import open_to_others, ways_to
 
-GROUPS = ("podperf.dataplanes", "podperf.pod_runtimes", "podperf.testers", "podperf.claims")
+GROUPS = ("podperf.dataplanes", "podperf.pod_runtimes", "podperf.testers")
 
 Part = TypeVar("Part")
 
@@ -28,13 +29,14 @@ _from_folders: dict[Path, list[tuple[EntryPoint, Any]]] = {}  # the parts of eac
 class Parts(MutableMapping[str, Part]):
     """podperf's own parts by their names, followed by the parts of other packages in this group.
 
-    Installed packages are loaded when the parts are asked for, and not before: their modules import podperf's. A part
-    that cannot be loaded, or that has the name of another part, is left out. Standard error has the reason. All other
-    parts work.
+    Those in `above` are in folders whose modules import the registry's folder. So each is named as in an entry point.
+    They and installed packages are loaded when the parts are asked for, and not before: their modules import podperf's.
+    A part of a package that cannot be loaded, or that has the name of another part, is left out. Standard error has the
+    reason. All other parts work.
     """
 
-    def __init__(self, group: str, own: Mapping[str, Part]) -> None:
-        self._group, self._found, self._looked = group, dict(own), False
+    def __init__(self, group: str, own: Mapping[str, Part], above: Mapping[str, str]) -> None:
+        self._group, self._found, self._above, self._looked = group, dict(own), above, False
 
     def __getitem__(self, name: str) -> Part:
         return self._parts[name]
@@ -59,6 +61,8 @@ class Parts(MutableMapping[str, Part]):
         return self._found
 
     def _look(self) -> None:
+        for name, at in self._above.items():
+            self._found[name] = EntryPoint(name, at, self._group).load()
         for entry in sorted(entry_points(group=self._group), key=lambda each: each.name):
             if entry.name in self._found:
                 _left_out(entry, "there is another part of this name")
@@ -72,9 +76,11 @@ class Parts(MutableMapping[str, Part]):
                 _left_out(entry, "there is another part of this name")
 
 
-def with_third_party(group: str, own: Mapping[str, Part]) -> Parts[Part]:
-    """The parts of a group. `add_package` adds further parts to them."""
-    parts = Parts(group, own)
+def with_third_party(
+    group: str, own: Mapping[str, Part], above: Mapping[str, str] = MappingProxyType({})
+) -> Parts[Part]:
+    """The parts of a group; see Parts. `add_package` adds further parts to them."""
+    parts = Parts(group, own, above)
     _registries[group] = parts
     return parts
 
@@ -87,8 +93,8 @@ def add_package(folder: Path) -> None:
     named, folder = folder.absolute(), folder.resolve()
     if folder in _from_folders:
         return
-    if os.geteuid() == 0:
-        _check_writers(named)
+    if os.geteuid() == 0 and (reason := content_open_to_others(named, os.environ)) is not None:
+        raise PodperfError(f"{reason}, and root would run its code")
     entries = list(_entries(folder / "pyproject.toml"))
     for entry in entries:
         if entry.name in _registries.get(entry.group, ()):
@@ -100,13 +106,6 @@ def add_package(folder: Path) -> None:
         if entry.group in _registries:
             _registries[entry.group][entry.name] = part
     _from_folders[folder] = found
-
-
-def _check_writers(folder: Path) -> None:
-    """Raises PodperfError if another user can change the code of the package, and so have root run any code."""
-    code = (Path(inside, name) for inside, folders, files in os.walk(folder) for name in (*folders, *files))
-    if (path := open_to_others((*ways_to(folder), *code), os.environ)) is not None:
-        raise PodperfError(f"another user owns {path}, or can write there, and root would run its code")
 
 
 def _entries(project: Path) -> Iterator[EntryPoint]:

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ CHOICES = ("include", "test", "task", "suite", "rerunfailed", "rerunfailedsuites
 FILES = ("outputdir", "output", "log", "report", "xunit")
 
 _TOPOLOGY = re.compile(r"[^-].*\.ya?ml")
+_NO_TOPOLOGY = re.compile(r"TOPOLOGY:\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -42,17 +44,26 @@ class Command:
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> Command:
-        """Raises DataError if an option is wrong, and Information if the user asks for help or the version."""
+        """Raises DataError if an option is wrong, and Information if the user asks for help or the version.
+
+        An empty argument or value is as if it was not given: CI servers pass on parameters that nobody filled in.
+        """
         parser = ArgumentParser(f"{USAGE}\n{OWN_OPTIONS}", env_options="ROBOT_OPTIONS")
         topologies: list[str] = []
         others: list[str] = []
         for before, argument in zip(["", *arguments], arguments, strict=False):
-            is_topology = _TOPOLOGY.fullmatch(argument) and not _wants_value(parser, before)
-            (topologies if is_topology else others).append(argument)
+            if _wants_value(parser, before):
+                others.append(argument)
+            elif argument.strip():
+                (topologies if _TOPOLOGY.fullmatch(argument) else others).append(argument)
+        if {("-A", ""), ("--argumentfile", "")} & set(pairwise(others)) or "--argumentfile=" in others:
+            raise DataError("--argumentfile has no value; name a file, or leave this option out")
         if len(topologies) > 1:
             raise DataError(f"a run has one topology, not {' and '.join(topologies)}")
         parsed, suites = parser.parse_args(others)
-        options = {name: value for name, value in parsed.items() if value not in (None, [])}
+        parsed["variable"] = [each for each in parsed["variable"] if not _NO_TOPOLOGY.fullmatch(each)]
+        given = {name: _without_empty(value) for name, value in parsed.items()}
+        options = {name: value for name, value in given.items() if value not in (None, [])}
         resume = tuple(options.pop("resume", ()))
         version = options.pop("versionundertest", None)
         return cls(options, resume, version, topologies[0] if topologies else None, tuple(suites))
@@ -64,6 +75,9 @@ class Command:
             known = [_as_typed(each) for each in TOPOLOGIES.glob("*.yaml")]
             sentences.append(f"there is no topology {self.topology}{proposed_paths(self.topology, known)}")
         sentences += [_no_suite(suite) for suite in self.suites if not Path(suite).exists()]
+        if not sentences and len({_is_own(suite) for suite in self.suites}) > 1:
+            mine = next(suite for suite in self.suites if not _is_own(suite))
+            sentences.append(f"{mine} is not one of podperf's suites, and others of this run are; run it alone")
         without = [results for results in self.resume if not record_files(Path(results) / "records")]
         wanted = "--resume wants the results folder of an interrupted run"
         return [*sentences, *(f"{wanted}; {results} has no records" for results in without)]
@@ -83,7 +97,7 @@ class Command:
             options["variable"].append(f"VERSION_UNDER_TEST:{self.version}")
         if self.topology:
             options["variable"].append(f"TOPOLOGY:{Path(self.topology).absolute()}")
-        if not any(name in given for name in CHOICES):
+        if not any(name in given for name in CHOICES) and all(map(_is_own, self.suites)):
             options["include"] = ["quick"]
         if self.suites and self._are_parts:
             options["parseinclude"] = [*given.get("parseinclude", ()), *self.suites]
@@ -113,8 +127,23 @@ class Command:
         return shlex.join([*words, *([self.topology] if self.topology else []), *self.suites])
 
 
+def _is_own(suite: str) -> bool:
+    """Whether this suite is podperf's: another one of the user's has its own tags."""
+    path = Path(suite).resolve()
+    return SUITES.resolve() in (path, *path.parents)
+
+
+def _without_empty(value: Any) -> Any:
+    """The value of an option. None stands for an empty one, and empty items of a list are left out."""
+    if isinstance(value, list):
+        return [each for each in value if each.strip()]
+    return None if isinstance(value, str) and not value.strip() else value
+
+
 def _wants_value(parser: Any, argument: str) -> bool:
     """Whether this is an option whose value is the next argument."""
+    if argument == "-A" or argument.lower() == "--argumentfile":
+        return True
     if not argument.startswith("-") or "=" in argument:
         return False
     try:

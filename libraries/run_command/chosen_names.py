@@ -1,39 +1,39 @@
-"""A pre-run modifier that reports chosen tags, tests and suites that do not exist, and proposes similar names."""
+"""Pre-run modifiers of `podperf run`."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from robot.model import TagPatterns
 from robot.utils import Matcher
 
 from podperf.nearness import proposal
+from podperf.report.results import read_run
+from podperf.terminal import say
 
 
 class ChosenNames:
-    """Used by `podperf run`. It changes only the name of the top suite, if `name` is not empty.
+    """Reports chosen tags, tests and suites that do not exist, and proposes similar names.
 
-    `unknown` is true if any chosen name does not exist.
+    It changes only the name of the top suite, if `name` is not empty. `unknown`: whether a chosen name does not exist.
     """
 
     def __init__(
         self,
-        say: Callable[[str], None],
         *,
         name: str,
         tags: Sequence[str] = (),
         tests: Sequence[str] = (),
         suites: Sequence[str] = (),
     ) -> None:
-        self._report = say
         self.unknown = False
         self._name = name
         self._tags, self._tests, self._suites = tags, tests, suites
 
     def visit_suite(self, suite: Any) -> None:
-        """Robot Framework's visitor interface."""
         suite.name = self._name or suite.name  # full names of tests begin with it
         tests = list(suite.all_tests)
         known_tags = sorted({str(tag) for test in tests for tag in test.tags})
@@ -51,7 +51,7 @@ class ChosenNames:
 
     def _say(self, sentence: str) -> None:
         self.unknown = True
-        self._report(sentence)
+        say(sentence)
 
 
 def _matches(pattern: str, names: dict[str, str]) -> bool:
@@ -66,3 +66,23 @@ def _suites(suite: Any) -> list[Any]:
 
 def _all(tags: Sequence[str]) -> str:
     return f"; there are:\n{textwrap.fill(', '.join(tags), 100, break_on_hyphens=False)}" if tags else ""
+
+
+class RemainingTests:
+    """Used by `podperf run --resume FOLDER`. Each of `folders` is the results folder of an interrupted run.
+
+    A failed or skipped test has ended, too, and is left out. A test is measured again if it was interrupted or its
+    record cannot be read.
+    """
+
+    def __init__(self, *folders: str) -> None:
+        records = [record for folder in folders for record in read_run(Path(folder)).records]
+        tests = ((record.test, record.outcome) for record in records)
+        self._ended = {(test.suite, test.name) for test, outcome in tests if outcome != "interrupted"}
+
+    def visit_suite(self, suite: Any) -> None:
+        """Robot Framework's visitor interface. Removes suites without remaining tests, together with their set-up."""
+        suite.tests = [test for test in suite.tests if (suite.full_name, test.name) not in self._ended]
+        for each in suite.suites:
+            self.visit_suite(each)
+        suite.suites = [each for each in suite.suites if each.test_count]

@@ -1,7 +1,5 @@
 """The command `podperf job`: a pod of an indexed Kubernetes Job measures the nodes of its index.
 
-    python -I -m run_command.job SCRIPT INSTALL TOPOLOGY [arguments of `podperf run`]
-
 The Job sets JOB_COMPLETION_INDEX. PODPERF_NODES has the names of all nodes. The cluster's scheduler starts the pods,
 and keeps pairs with a common node apart (`tester.settings.alone` of the topology).
 """
@@ -11,49 +9,94 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
-from collections.abc import Mapping, Sequence
+import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from podperf.documents.yaml_document import read_yaml
-from podperf.errors import PodperfError
+from podperf.errors import BadArguments, PodperfError
 from podperf.kubernetes.api import log_in
-from podperf.kubernetes.job_index import nodes_of_index
 from podperf.kubernetes.run_namespace import forget_killed
+from podperf.kubernetes.settings import pods_of_tester
+from podperf.terminal import say
 from podperf.testers import TESTERS
-from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.topology import load_topology
-from run_command.__main__ import NOT_STARTED, end, say
-from run_command.__main__ import main as run
-
-INDEX, NODES = "JOB_COMPLETION_INDEX", "PODPERF_NODES"
-RESULTS = Path("/results")
-LONGEST_NAME = 64  # of a topology
+from run_command import run
 
 
-def main(arguments: Sequence[str]) -> int:
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.usage = "podperf job TOPOLOGY [arguments of podperf run]"
+    parser.description = "In a pod of an indexed Kubernetes Job: measure the nodes of its index (docs/kubernetes.md)."
+    parser.set_defaults(passed_on=[])
+
+
+def main(options: Namespace) -> int:
     """Measure the nodes of the pod's index, and return the exit code of `podperf run`.
 
     The results are in `/results/NAME`. The name is that of the testbed: the topology's, and those of the nodes.
     """
-    script, install, *given = arguments
-    if not given:
-        say("podperf: name a topology: podperf job TOPOLOGY")
-        return NOT_STARTED
-    try:
-        topology, folder = _of_this_pod(Path(given[0]), os.environ)
-    except PodperfError as error:
-        say(f"podperf: {error}")
-        return NOT_STARTED
-    return run([script, install, str(topology), "--outputdir", str(folder), *given[1:]], only_user=True)
+    if not options.passed_on:
+        raise BadArguments("name a topology: podperf job TOPOLOGY")
+    named, *others = options.passed_on
+    topology, folder = of_this_pod(Path(named), os.environ, say)
+    options.passed_on = [str(topology), "--outputdir", str(folder), *others]
+    return run.main(options, only_user=True)
 
 
-def _of_this_pod(path: Path, environment: Mapping[str, str]) -> tuple[Path, Path]:
+INDEX, NODES = "JOB_COMPLETION_INDEX", "PODPERF_NODES"
+RESULTS = Path("/results")
+LONGEST_NAME = 64  # of a topology
+_LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+
+
+def nodes_of_index(nodes: Sequence[str], number: int, index: int) -> tuple[str, ...]:
+    """The one node, or the pair of nodes, that the pod with this index measures (`number`: 1 or 2).
+
+    The nodes of a pair are in the order of `nodes`.
+    """
+    if len(set(nodes)) < len(nodes):
+        raise PodperfError(f"the list of nodes names one of them twice: {' '.join(nodes)}")
+    for node in nodes:
+        if not _NAME.fullmatch(node):  # it becomes a part of the name of a folder
+            raise PodperfError(f"{node[:100]!r} is no name of a node")
+    every = [(node,) for node in nodes] if number == 1 else [*pairs(nodes)]
+    what = "node" if number == 1 else "pair"
+    if not 0 <= index < len(every):
+        raise PodperfError(
+            f"the pod's index is {index}, and {len(nodes)} nodes have {len(every)} {what}s: set `completions` of the "
+            f"Job to {len(every)}"
+        )
+    return every[index]
+
+
+def pairs(nodes: Sequence[str]) -> list[tuple[str, str]]:
+    """Each pair of nodes once, in rounds. A round is half as many pairs as there are nodes, without a common node.
+
+    A Job starts its pods in the order of their index. So pods that run at the same time mostly have no common node.
+    (This is the circle method of tournaments: the first node stays, and the others turn.)
+    """
+    if not nodes:
+        return []
+    order = {name: number for number, name in enumerate(nodes)}
+    first, *others = [*nodes, None] if len(nodes) % 2 else nodes
+    found = []
+    for _ in others:
+        circle = [first, *others]
+        for left, right in zip(circle[: len(circle) // 2], reversed(circle), strict=False):
+            if left is not None and right is not None:
+                found.append((left, right) if order[left] < order[right] else (right, left))
+        others = [*others[-1:], *others[:-1]]
+    return found
+
+
+def of_this_pod(path: Path, environment: Mapping[str, str], say: Callable[[str], None]) -> tuple[Path, Path]:
     """The topology with the nodes of this pod's index, and the folder of its results."""
-    kind = load_topology(path, testers=TESTERS).tester.kind
-    if not isinstance(kind, KubernetesSettings):
+    kind = pods_of_tester(load_topology(path, testers=TESTERS))
+    if kind is None:
         raise PodperfError(f"{path}: the tester of a Job is two pods (tester.type: kubernetes)")
     index = environment.get(INDEX, "")
     if not index.isdecimal():
@@ -61,7 +104,7 @@ def _of_this_pod(path: Path, environment: Mapping[str, str]) -> tuple[Path, Path
     nodes = nodes_of_index(environment.get(NODES, "").split(), kind.nodes, int(index))
     with closing(log_in(kind.kubeconfig, kind.context)) as api:
         for each in forget_killed(api, kind.namespace or api.namespace):  # of an earlier pod with this index
-            say(f"podperf: removed what an earlier run left: {each}")
+            say(f"removed what an earlier run left: {each}")
     content = measuring(read_yaml(path).data, nodes)
     folder = RESULTS / content["name"]
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +123,3 @@ def measuring(topology: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, An
         name = f"{name[: LONGEST_NAME - len(digest) - 1]}-{digest}"
     description = f"{topology.get('description', '')} Nodes: {' and '.join(nodes)}.".strip()
     return {**topology, "name": name, "description": description, "tester": {**tester, "settings": settings}}
-
-
-if __name__ == "__main__":
-    end(main(sys.argv[1:]))

@@ -1,11 +1,11 @@
 *** Settings ***
 Documentation    Kernel-space, non-accelerated networking model (draft section 4.1.1):
-...              frame sizes, directions and numbers of pods. Made by docs/make_sweeps.py from a list.
+...              frame sizes, directions and numbers of pods. Made by docs/make.py from the suites that people write.
 
 Resource         ../../resources/networking_model.resource
 
 Test Template    Chain Should Forward
-Test Tags        sec-4.1.1    kernel-space    mrr    ndrpdr    full
+Test Tags        sec-4.1.1    full    kernel-space    mrr    ndrpdr
 
 
 *** Test Cases ***                     DATA PLANE       PODS    FRAME    MORE

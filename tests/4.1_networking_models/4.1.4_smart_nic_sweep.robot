@@ -1,11 +1,11 @@
 *** Settings ***
 Documentation    Smart-NIC acceleration model (draft section 4.1.4):
-...              frame sizes, directions and numbers of pods. Made by docs/make_sweeps.py from a list.
+...              frame sizes, directions and numbers of pods. Made by docs/make.py from the suites that people write.
 
 Resource         ../../resources/networking_model.resource
 
 Test Template    Chain Should Forward
-Test Tags        sec-4.1.4    smart-nic    mrr    ndrpdr    full
+Test Tags        sec-4.1.4    full    mrr    ndrpdr    smart-nic
 
 
 *** Test Cases ***                       DATA PLANE     PODS    FRAME    MORE
@@ -53,7 +53,7 @@ XDP offload, IMIX                        xdp-offload    0       IMIX
     [Tags]    xdp-offload    IMIX
 SR-IOV, 64 B, both directions            sriov          1       64       bidirectional
     [Tags]    sriov    64B    needs-sriov    bidirectional
-SR-IOV, 64 B, both directions, kernel    sriov          1       64       bidirectional
+SR-IOV, 64 B, both directions, kernel    sriov          1       64       bidirectional       forwarder=kernel
     [Tags]    sriov    64B    needs-sriov    bidirectional
 XDP offload, 64 B, both directions       xdp-offload    0       64       bidirectional
     [Tags]    xdp-offload    64B    bidirectional

@@ -1,16 +1,14 @@
 *** Settings ***
 Documentation    Model combination (draft section 4.1.5):
-...              frame sizes, directions and numbers of pods. Made by docs/make_sweeps.py from a list.
+...              frame sizes, directions and numbers of pods. Made by docs/make.py from the suites that people write.
 
 Resource         ../../resources/networking_model.resource
 
 Test Template    Chain Should Forward
-Test Tags        sec-4.1.5    combination    needs-sriov    mrr    ndrpdr    full
+Test Tags        sec-4.1.5    combination    full    mrr    ndrpdr    needs-sriov
 
 
 *** Test Cases ***                                    DATA PLANE        PODS    FRAME    MORE
-SR-IOV and VPP, 64 B, 2 pods                          sriov-vpp         2       64
-    [Tags]    sriov-vpp    64B
 SR-IOV and OVS-DPDK, 128 B, 2 pods                    sriov-ovs-dpdk    2       128
     [Tags]    sriov-ovs-dpdk    128B
 SR-IOV and VPP, 128 B, 2 pods                         sriov-vpp         2       128

@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation    Cost on a counted machine (draft sections 4.1.1 and 4.1.3):
-...              chains of three and four pods, and a thousand flows. Made by docs/make_sweeps.py from a list.
+...              longer chains, and a thousand flows. Made by docs/make.py from the suites that people write.
 
 Resource         ../../resources/networking_model.resource
 
@@ -27,12 +27,12 @@ Service, 64 B, 3 pods                 service             3
     [Tags]    service    kernel-space
 Policy, 64 B, 3 pods                  routed-policy       3
     [Tags]    routed-policy    kernel-space
-TC redirect, 64 B, 3 pods             tc-redirect         3
-    [Tags]    tc-redirect    ebpf
 TC redirect peer, 64 B, 3 pods        tc-redirect-peer    3
     [Tags]    tc-redirect-peer    ebpf
 XDP redirect, 64 B, 3 pods            xdp-redirect        3
     [Tags]    xdp-redirect    ebpf
+TC redirect, 64 B, 3 pods             tc-redirect         3
+    [Tags]    tc-redirect    ebpf
 Linux bridge, 64 B, 4 pods            linux-bridge        4
     [Tags]    linux-bridge    kernel-space
 PTP, 64 B, 4 pods                     ptp                 4
@@ -51,12 +51,12 @@ Service, 64 B, 4 pods                 service             4
     [Tags]    service    kernel-space
 Policy, 64 B, 4 pods                  routed-policy       4
     [Tags]    routed-policy    kernel-space
-TC redirect, 64 B, 4 pods             tc-redirect         4
-    [Tags]    tc-redirect    ebpf
 TC redirect peer, 64 B, 4 pods        tc-redirect-peer    4
     [Tags]    tc-redirect-peer    ebpf
 XDP redirect, 64 B, 4 pods            xdp-redirect        4
     [Tags]    xdp-redirect    ebpf
+TC redirect, 64 B, 4 pods             tc-redirect         4
+    [Tags]    tc-redirect    ebpf
 Linux bridge, 64 B, 1000 flows        linux-bridge        1       flows=1000
     [Tags]    linux-bridge    kernel-space
 PTP, 64 B, 1000 flows                 ptp                 1       flows=1000
@@ -75,9 +75,9 @@ Service, 64 B, 1000 flows             service             1       flows=1000
     [Tags]    service    kernel-space
 Policy, 64 B, 1000 flows              routed-policy       1       flows=1000
     [Tags]    routed-policy    kernel-space
-TC redirect, 64 B, 1000 flows         tc-redirect         1       flows=1000
-    [Tags]    tc-redirect    ebpf
 TC redirect peer, 64 B, 1000 flows    tc-redirect-peer    1       flows=1000
     [Tags]    tc-redirect-peer    ebpf
 XDP redirect, 64 B, 1000 flows        xdp-redirect        1       flows=1000
     [Tags]    xdp-redirect    ebpf
+TC redirect, 64 B, 1000 flows         tc-redirect         1       flows=1000
+    [Tags]    tc-redirect    ebpf

@@ -37,22 +37,38 @@ OVS-DPDK, exclusive over shared over none, memory hog          ovs-dpdk         
 OVS-DPDK, exclusive over shared over none, chain under load    ovs-dpdk            CHAIN         SHARED    NONE
     [Tags]    user-space    ovs-dpdk
 AF_XDP, limit of the neighbour's CPU time
+    [Documentation]    A pod that shares its CPU forwards more if its neighbour has a limit of CPU time
+    ...    Caveat: pod and neighbour are ordinary processes on the same CPUs
     [Tags]    ebpf    af-xdp
-    [Template]    Placement Should Be Judged
-    af-xdp-neighbour-cpu-time
+    [Template]    Placements Should Rank By 5 % With 64 B Frames
+    af-xdp    neighbour with 25 % of a CPU    neighbour without a limit
 AF_XDP, limit of the neighbour's memory
+    [Documentation]    A pod forwards more if its neighbour has a limit of memory, and so takes less of the cache
+    ...    Caveat: pod and neighbour are ordinary processes on the same CPUs; with the limit, the neighbour fills half
+    ...    of it again and again
     [Tags]    ebpf    af-xdp
-    [Template]    Placement Should Be Judged
-    af-xdp-neighbour-memory
+    [Template]    Placements Should Rank By 5 % With 64 B Frames
+    af-xdp    memory hog with 16 MiB    memory hog without a limit
 AF_XDP, pod on the NIC's NUMA node over another
+    [Documentation]    Network performance can be changed depending on the location of the NUMA node whether it is the
+    ...    same NUMA node where the physical network interface and CNF are attached to
+    ...    Source: the draft, section 4.2.1
     [Tags]    ebpf    af-xdp    resources
-    [Template]    Placement Should Be Judged
-    af-xdp-numa
+    [Template]    Placements Should Rank By 5 % With 64 B Frames
+    af-xdp    pod on the NIC's node    pod on another node
 OVS-DPDK, pod on the NIC's NUMA node over another
+    [Documentation]    Network performance can be changed depending on the location of the NUMA node whether it is the
+    ...    same NUMA node where the physical network interface and CNF are attached to
+    ...    Source: the draft, section 4.2.1
+    ...    Caveat: S2 and S1 of appendix C.3, with one pod
     [Tags]    user-space    ovs-dpdk    resources
-    [Template]    Placement Should Be Judged
-    ovs-dpdk-numa
+    [Template]    Placements Should Rank By 5 % With 64 B Frames
+    ovs-dpdk    switch and pod on the NIC's node    pod on another node
 OVS-DPDK, switch on the NIC's NUMA node over another
+    [Documentation]    Network performance can be changed depending on the location of the NUMA node whether it is the
+    ...    same NUMA node where the physical network interface and CNF are attached to
+    ...    Source: the draft, section 4.2.1
+    ...    Caveat: S2 and S4 of appendix C.3, with one pod
     [Tags]    user-space    ovs-dpdk    resources
-    [Template]    Placement Should Be Judged
-    ovs-dpdk-numa-of-switch
+    [Template]    Placements Should Rank By 5 % With 64 B Frames
+    ovs-dpdk    switch and pod on the NIC's node    switch on another node

@@ -1,31 +1,68 @@
 *** Settings ***
-Documentation    Several hosts (draft section 4.2.5): the pods of a chain are divided among two workers, whose ports are
-...              cabled to each other. The topology lists both under `workers`.
+Documentation    Several hosts (draft section 4.2.5): the pods of a chain are divided among two workers. A cable joins
+...              the workers, or an encapsulation on this cable. The topology lists both workers under `workers`: on
+...              this machine (topologies/two_workers.yaml), or in a lab.
 
 Resource         ../../resources/networking_model.resource
 
 Test Template    Chain On Two Workers Should Forward
-Test Tags        sec-4.2.5    mrr    ndrpdr    full    needs-lab
+Test Tags        sec-4.2.5    mrr    ndrpdr    full
 
 
-*** Test Cases ***                        DATA PLANE      PODS    FRAME
-Linux bridge, 64 B, 2 workers             linux-bridge    2       64
+*** Test Cases ***                                 DATA PLANE      PODS    FRAME    DIRECTIONS        JOIN
+Linux bridge, 64 B, 2 workers                      linux-bridge    2       64
     [Tags]    kernel-space    linux-bridge    64B
-Linux bridge, 1518 B, 2 workers           linux-bridge    2       1518
+Linux bridge, 1518 B, 2 workers                    linux-bridge    2       1518
     [Tags]    kernel-space    linux-bridge    1518B
-MACVLAN, 64 B, 2 workers                  macvlan         2       64
+MACVLAN, 64 B, 2 workers                           macvlan         2       64
     [Tags]    kernel-space    macvlan    64B
-Routed, 64 B, 2 workers                   routed          2       64
+Routed, 64 B, 2 workers                            routed          2       64
     [Tags]    kernel-space    routed    64B
-XDP redirect, 64 B, 2 workers             xdp-redirect    2       64
+XDP redirect, 64 B, 2 workers                      xdp-redirect    2       64
     [Tags]    ebpf    xdp-redirect    64B
-OVS-DPDK, 64 B, 2 workers                 ovs-dpdk        2       64
+OVS-DPDK, 64 B, 2 workers                          ovs-dpdk        2       64
     [Tags]    user-space    ovs-dpdk    64B
-OVS-DPDK, 1518 B, 2 workers               ovs-dpdk        2       1518
+OVS-DPDK, 1518 B, 2 workers                        ovs-dpdk        2       1518
     [Tags]    user-space    ovs-dpdk    1518B
-SR-IOV, 64 B, 2 workers                   sriov           2       64
+SR-IOV, 64 B, 2 workers                            sriov           2       64
     [Tags]    smart-nic    sriov    64B    needs-sriov
-SR-IOV and VPP, 64 B, 2 workers           sriov-vpp       4       64
+SR-IOV and VPP, 64 B, 2 workers                    sriov-vpp       4       64
     [Tags]    combination    sriov-vpp    64B    needs-sriov
-SR-IOV and VPP, 1518 B, 2 workers         sriov-vpp       4       1518
+SR-IOV and VPP, 1518 B, 2 workers                  sriov-vpp       4       1518
     [Tags]    combination    sriov-vpp    1518B    needs-sriov
+Linux bridge, 64 B, 2 workers, both directions     linux-bridge    2       64       bidirectional
+    [Tags]    kernel-space    linux-bridge    64B    bidirectional
+Linux bridge, 64 B, 2 workers, VXLAN               linux-bridge    2       64       join=vxlan
+    [Tags]    kernel-space    linux-bridge    vxlan    64B
+Linux bridge, 1518 B, 2 workers, VXLAN             linux-bridge    2       1518     join=vxlan
+    [Tags]    kernel-space    linux-bridge    vxlan    1518B
+MACVLAN, 64 B, 2 workers, VXLAN                    macvlan         2       64       join=vxlan
+    [Tags]    kernel-space    macvlan    vxlan    64B
+MACVLAN, 1518 B, 2 workers, VXLAN                  macvlan         2       1518     join=vxlan
+    [Tags]    kernel-space    macvlan    vxlan    1518B
+Routed, 64 B, 2 workers, VXLAN                     routed          2       64       join=vxlan
+    [Tags]    kernel-space    routed    vxlan    64B
+Routed, 1280 B, 2 workers, VXLAN                   routed          2       1280     join=vxlan
+    [Tags]    kernel-space    routed    vxlan    1280B
+Routed, 1518 B, 2 workers, VXLAN                   routed          2       1518     join=vxlan
+    [Tags]    kernel-space    routed    vxlan    1518B
+Routed, IMIX, 2 workers, VXLAN                     routed          2       IMIX     join=vxlan
+    [Tags]    kernel-space    routed    vxlan    IMIX
+TC redirect, 64 B, 2 workers, VXLAN                tc-redirect     2       64       join=vxlan
+    [Tags]    ebpf    tc-redirect    vxlan    64B
+TC redirect, 1518 B, 2 workers, VXLAN              tc-redirect     2       1518     join=vxlan
+    [Tags]    ebpf    tc-redirect    vxlan    1518B
+Routed, 64 B, 2 workers, VLAN                      routed          2       64       join=vlan
+    [Tags]    kernel-space    routed    64B
+Routed, 1518 B, 2 workers, VLAN                    routed          2       1518     join=vlan
+    [Tags]    kernel-space    routed    1518B
+Routed, 64 B, 2 workers, Geneve                    routed          2       64       join=geneve
+    [Tags]    kernel-space    routed    geneve    64B
+Routed, 1518 B, 2 workers, Geneve                  routed          2       1518     join=geneve
+    [Tags]    kernel-space    routed    geneve    1518B
+Routed, 64 B, 2 workers, GRE                       routed          2       64       join=gre
+    [Tags]    kernel-space    routed    gre    64B
+Routed, 1518 B, 2 workers, GRE                     routed          2       1518     join=gre
+    [Tags]    kernel-space    routed    gre    1518B
+Routed, 64 B, 2 workers, VXLAN, both directions    routed          2       64       bidirectional     join=vxlan
+    [Tags]    kernel-space    routed    vxlan    64B    bidirectional

@@ -29,3 +29,13 @@ No Test Frame Leaves The Testbed
     Measure Maximum Receive Rate
     No Test Frame Should Have Left The Testbed
     [Teardown]    Run Keywords    Stop Watching    AND    Tear Down Chain
+
+No Test Frame Leaves A Black Box
+    [Documentation]    A switch that floods would bring test frames to each interface in their VLAN. It learns the
+    ...    MACs of both ports from a frame each, while the chain is set up.
+    [Tags]    external    64B    -quick
+    Set Up Chain    external    pods=0    frame=64
+    Watch Machines For Test Frames
+    Measure Maximum Receive Rate
+    No Test Frame Should Have Left The Testbed
+    [Teardown]    Run Keywords    Stop Watching    AND    Tear Down Chain

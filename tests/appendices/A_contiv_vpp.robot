@@ -3,7 +3,7 @@ Documentation    The experiment of appendix A of the draft: VPP with VRFs, and p
 ...              or on any CPU. The published figures are in resources/published/appendix_a_contiv_vpp.yaml. The lab is
 ...              topologies/appendix_a_contiv_vpp.yaml. docs/appendices.md explains the comparison.
 
-Resource         ../../resources/published_order.resource
+Resource         ../../resources/finding.resource
 
 Test Template    Rows Of Appendix A Contiv VPP Should Rank As Published
 Test Tags        appendix-a    appendix-a.2    sec-4.2.1    user-space    vpp-vrf    1518B    published    needs-lab

@@ -3,7 +3,7 @@ Documentation    The experiment of appendix B of the draft: pods run DPDK on vir
 ...              shared CPUs or on any CPU. The published figures are in resources/published/appendix_b_sriov_dpdk.yaml.
 ...              The lab is topologies/appendix_b_sriov_dpdk.yaml. docs/appendices.md explains the comparison.
 
-Resource         ../../resources/published_order.resource
+Resource         ../../resources/finding.resource
 
 Test Template    Rows Of Appendix B SRIOV DPDK Should Rank As Published
 Test Tags        appendix-b    appendix-b.2    sec-4.1.4    sec-4.2.1

@@ -4,7 +4,7 @@ Documentation    The experiment of appendix C of the draft: two pods behind OVS-
 ...              are in resources/published/appendix_c_multi_pod.yaml. The lab is topologies/appendix_c_multi_pod.yaml.
 ...              docs/appendices.md explains the comparison.
 
-Resource         ../../resources/published_order.resource
+Resource         ../../resources/finding.resource
 
 Test Template    Rows Of Appendix C Multi Pod Should Rank As Published
 Test Tags        appendix-c    appendix-c.5    sec-4.2.1    sec-4.1.2    user-space    published

@@ -5,7 +5,7 @@ Documentation    The experiment of the IETF 113 hackathon: chains of 2, 4 and 6 
 ...              resources/published/hackathon_113.yaml. The lab is topologies/hackathon_113.yaml. docs/appendices.md
 ...              explains the comparison.
 
-Resource         ../../resources/published_order.resource
+Resource         ../../resources/finding.resource
 
 Test Template    Statement Of Hackathon 113 Should Hold
 Test Tags        hackathon-113    sec-4.2.4    published

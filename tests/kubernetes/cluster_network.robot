@@ -19,6 +19,10 @@ Pod to pod on one node, 1518 B               1        1518
     [Tags]    1518B
 Pod to pod on one node, IMIX                 1        IMIX
     [Tags]    IMIX
+Pod to pod on one node, 84 B, IPv6           1        84       family=ipv6
+    [Tags]    84B    ipv6
+Pod to pod on one node, 1518 B, IPv6         1        1518     family=ipv6
+    [Tags]    1518B    ipv6
 Pod to pod on two nodes, 64 B                2        64
     [Tags]    64B
 Pod to pod on two nodes, 64 B, 1000 flows    2        64       flows=1000
@@ -29,3 +33,7 @@ Pod to pod on two nodes, 1518 B              2        1518
     [Tags]    1518B
 Pod to pod on two nodes, IMIX                2        IMIX
     [Tags]    IMIX
+Pod to pod on two nodes, 84 B, IPv6          2        84       family=ipv6
+    [Tags]    84B    ipv6
+Pod to pod on two nodes, 1518 B, IPv6        2        1518     family=ipv6
+    [Tags]    1518B    ipv6

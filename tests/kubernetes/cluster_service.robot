@@ -16,9 +16,13 @@ Pod to Service on one node, 64 B, 1000 flows     1        64       flows=1000
     [Tags]    64B    flows
 Pod to Service on one node, 1518 B               1        1518
     [Tags]    1518B
+Pod to Service on one node, 84 B, IPv6           1        84       family=ipv6
+    [Tags]    84B    ipv6
 Pod to Service on two nodes, 64 B                2        64
     [Tags]    64B
 Pod to Service on two nodes, 64 B, 1000 flows    2        64       flows=1000
     [Tags]    64B    flows
 Pod to Service on two nodes, 1518 B              2        1518
     [Tags]    1518B
+Pod to Service on two nodes, 84 B, IPv6          2        84       family=ipv6
+    [Tags]    84B    ipv6

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from podperf.cluster import hierarchies, lifecycle, other_clusters
 from podperf.cluster.lifecycle import ClusterState
 from podperf.cluster.other_clusters import OtherCluster, Surroundings
-from podperf.cluster.parts import ready_parts
+from podperf.cluster.parts import ALL_NETWORKS, DEFAULT, PARTS, network_named, ready_programs
 from podperf.cluster.pod_image import DPDK, POD, ready_image
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.printable import printable
+from podperf.terminal import say
 
 _TEXT = """A Kubernetes cluster, for trying podperf out and for its tests.
 
@@ -29,33 +28,35 @@ _TEXT = """A Kubernetes cluster, for trying podperf out and for its tests.
   4. podperf's own cluster, in namespaces of its own, from packages and a build of Kubernetes
 With --own, `up` starts podperf's own cluster in any case. `down` ends the clusters that podperf made, and no others.
 It leaves nothing but the cached programs, which `podperf clean --all` removes. `status` describes the cluster."""
+_OPTIONS = dict(each.option for each in PARTS if each.option is not None)  # of podperf's own cluster
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Exit code 0 if the cluster is as asked. Errors, also `status` without a cluster, are PodperfErrors."""
-    parser = argparse.ArgumentParser(
-        "podperf cluster", description=_TEXT, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.description = _TEXT
     parser.add_argument("what", choices=("up", "down", "status"))
     parser.add_argument("--own", action="store_true", help="for up: podperf's own cluster, whatever else is here")
     parser.add_argument(
         "--nodes", type=int, choices=(1, 2), default=1, help="for up, if podperf makes the cluster; 1 is the default"
     )
+    for option, text in _OPTIONS.items():
+        parser.add_argument(
+            f"--{option}", action="append_const", dest="options", const=option, help=f"for up --own; {text}"
+        )
     parser.add_argument(
-        "--network-policies",
-        action="store_true",
-        help="for up --own; the cluster enforces NetworkPolicies (kube-router)",
-    )
-    parser.add_argument(
-        "--multus",
-        action="store_true",
-        help="for up --own; pods can have further interfaces (NetworkAttachmentDefinitions)",
+        "--network",
+        metavar="NAME[:MODE]",
+        help=f"for up --own; what connects the pods: {', '.join(each.title for each in ALL_NETWORKS)}; "
+        f"{DEFAULT.title} is the default",
     )
     parser.add_argument(
         "--image", type=Path, action="append", default=[], help="for up: an archive of a further image for the nodes"
     )
-    wanted = parser.parse_args(arguments)
-    around = Surroundings(LocalHost(), os.environ, _say)
+    parser.set_defaults(options=[])
+
+
+def main(wanted: Namespace) -> int:
+    """Exit code 0 if the cluster is as asked. Errors, also `status` without a cluster, are PodperfErrors."""
+    around = Surroundings(LocalHost(), os.environ, say)
     if wanted.what == "up":
         other = None if wanted.own or lifecycle.running() else other_clusters.used(around)
         if other is None:
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
             _use(around, other, wanted)
         return 0
     if wanted.what == "down":
-        ended = [lifecycle.down(), other_clusters.end_all(around)]
+        ended = [lifecycle.down(say), other_clusters.end_all(around)]
         print("the cluster is down" if any(ended) else "there was no cluster that podperf made")
         return 0
     state = lifecycle.state()
@@ -77,25 +78,25 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _up(around: Surroundings, wanted: argparse.Namespace) -> None:
-    """Start podperf's own cluster."""
+def _up(around: Surroundings, wanted: Namespace) -> None:
+    network = network_named(wanted.network or DEFAULT.title)
     hierarchies.of_this_machine()  # before the long build
-    parts = ready_parts(around.host, _say, policies=wanted.network_policies, multus=wanted.multus)
+    programs = ready_programs(around.host, say, wanted.options, network)
     images = _images(around)
     began = time.monotonic()
-    found = lifecycle.up(parts, wanted.nodes, [*images, *wanted.image], _say)
+    found = lifecycle.up(programs, wanted.nodes, [*images, *wanted.image], say)
     print(_described(found))
     print(f"ready after {time.monotonic() - began:.1f} s; for other programs: export KUBECONFIG={found.kubeconfig}")
 
 
-def _use(around: Surroundings, other: OtherCluster, wanted: argparse.Namespace) -> None:
-    """Use a cluster that is not podperf's own."""
-    if wanted.network_policies or wanted.multus or (wanted.nodes > 1 and not other.makes):
+def _use(around: Surroundings, other: OtherCluster, wanted: Namespace) -> None:
+    if wanted.options or wanted.network or (wanted.nodes > 1 and not other.makes):
+        own = ", ".join(f"--{option}" for option in (*_OPTIONS, "network"))
         raise PodperfError(
-            f"{other.name} is used here, and --network-policies, --multus and --nodes are for podperf's own cluster: "
-            "add --own, or leave them out"
+            f"{other.name} is used here, and {own} and --nodes are for podperf's own cluster: add --own, or leave them "
+            "out"
         )
-    _say(f"cluster: {other.name} is used ({other.kubeconfig}); --own starts podperf's own cluster")
+    say(f"cluster: {other.name} is used ({other.kubeconfig}); --own starts podperf's own cluster")
     if not other.makes:
         _tell(other)  # or refuses, before the images are made
     remark = other.up(wanted.nodes, [*_images(around), *wanted.image])
@@ -105,22 +106,13 @@ def _use(around: Surroundings, other: OtherCluster, wanted: argparse.Namespace) 
 
 
 def _images(around: Surroundings) -> list[Path]:
-    return [ready_image(around.host, _say, each).path for each in (POD, DPDK)]
+    return [ready_image(around.host, say, each).path for each in (POD, DPDK)]
 
 
 def _tell(other: OtherCluster) -> None:
-    state = other_clusters.state_of(other.kubeconfig)
-    nodes = "this login may not read its nodes" if state.nodes is None else _nodes(state.nodes)
-    print(printable(f"{other.name}: Kubernetes {state.version}: {nodes}"))
+    print(printable(f"{other.name}: {other_clusters.state_of(other.kubeconfig)}"))
 
 
 def _described(state: ClusterState) -> str:
-    return f"Kubernetes {state.version}, {state.memory / 1e6:.0f} MB of memory: {_nodes(state.nodes)}"
-
-
-def _nodes(nodes: Mapping[str, str | None]) -> str:
-    return "; ".join(f"{name}: {reason or 'ready'}" for name, reason in nodes.items())
-
-
-def _say(text: str) -> None:
-    print(f"podperf: {printable(text)}", file=sys.stderr, flush=True)
+    running = f"Kubernetes {state.version}, network {state.network}, {state.memory / 1e6:.0f} MB of memory"
+    return f"{running}: {lifecycle.in_words(state.nodes)}"

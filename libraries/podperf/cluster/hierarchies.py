@@ -3,6 +3,10 @@
 Version 1 has several hierarchies. The groups are below that of the process that starts the cluster, so no other group
 of the machine changes. Version 2 has one hierarchy, in which a group with processes gives no controllers to the groups
 below it. So the groups are at its top, and the controllers that the cluster needs are switched on there.
+
+A machine with version 1 often has the hierarchy of version 2, too, with few controllers. The groups are also there,
+because BPF programs of a node hang on its group of version 2. Without a group of its own, they would hang on the
+machine's.
 """
 
 from __future__ import annotations
@@ -37,7 +41,6 @@ class Hierarchy:
 
     @property
     def folder(self) -> Path:
-        """The folder of that group."""
         return Path(self.mounted + self.own.rstrip("/"))
 
 
@@ -69,7 +72,8 @@ def hierarchies(mounts: str, groups: str) -> tuple[Hierarchy, ...]:
 
 
 def of_this_machine() -> tuple[Hierarchy, ...]:
-    """The hierarchies of this machine that the cluster uses: those of version 1, or that of version 2.
+    """The hierarchies of this machine that the cluster uses: those of version 1 with that of version 2 beside them, if
+    there is one, or that of version 2 alone.
 
     Unavailable if neither version has the controllers that a cluster needs.
     """
@@ -78,7 +82,7 @@ def of_this_machine() -> tuple[Hierarchy, ...]:
     first = tuple(each for each in found if each.controllers)
     missing = (_NEEDED | _ALSO_IN_VERSION_1) - {name for each in first for name in each.controllers.split(",")}
     if not missing:
-        return first
+        return found
     for each in found:
         if not each.controllers and not (missing := _NEEDED - set(_offered(each.folder))):
             return (each,)
@@ -89,14 +93,21 @@ def of_this_machine() -> tuple[Hierarchy, ...]:
 
 
 def _offered(group: Path) -> list[str]:
-    """The controllers that a group of version 2 can give to the groups below it. Empty for version 1."""
+    """The controllers that a group of version 2 can give to the groups below it.
+
+    Empty for version 1, and for version 2 beside version 1, which has the controllers that a cluster needs.
+    """
     with suppress(FileNotFoundError):
-        return (group / "cgroup.controllers").read_text().split()
+        offered = (group / "cgroup.controllers").read_text().split()
+        return offered if _NEEDED & set(offered) else []
     return []
 
 
 def switched_off(group: Path) -> list[str]:
-    """The controllers that a cluster uses and the groups below this one do not have yet. Empty for version 1."""
+    """The controllers that a cluster needs, and that this group does not yet give to the groups below it.
+
+    Empty for version 1.
+    """
     on = (group / "cgroup.subtree_control").read_text().split() if (offered := _offered(group)) else []
     return [each for each in offered if each in {*_NEEDED, "hugetlb"} and each not in on]
 
@@ -106,13 +117,14 @@ def switch(group: Path, controllers: Sequence[str], *, on: bool) -> None:
 
     A controller that others use meanwhile stays on.
     """
-    for each in controllers:
+    for controller in controllers:
         try:
-            (group / "cgroup.subtree_control").write_text(f"{'+' if on else '-'}{each}")
+            (group / "cgroup.subtree_control").write_text(f"{'+' if on else '-'}{controller}")
         except OSError as error:
             if on:
                 raise PodperfError(
-                    f"the kernel does not switch on the controller {each} for groups below {group} ({error.strerror})"
+                    f"the kernel does not switch on the controller {controller} for groups below {group} "
+                    f"({error.strerror})"
                 ) from error
 
 
@@ -122,7 +134,6 @@ def group_of_programs(node: Path) -> Path:
 
 
 def make(folders: Iterable[Path], subgroups: Sequence[str]) -> None:
-    """Make these groups, with a subgroup for each part of the cluster."""
     for folder in folders:
         folder.mkdir(exist_ok=True)
         switch(folder, switched_off(folder), on=True)
@@ -140,7 +151,6 @@ def enter(folders: Iterable[Path], subgroup: str) -> None:
 
 
 def processes(folders: Iterable[Path]) -> set[int]:
-    """The processes in these groups and below them."""
     return set(_processes(folders))
 
 
@@ -156,7 +166,7 @@ def end(folders: Sequence[Path]) -> bool:
 
     PodperfError if a group is still there after 20 s.
     """
-    there = [each for each in folders if each.exists()]
+    there = [folder for folder in folders if folder.exists()]
     deadline = time.monotonic() + _PATIENCE
     while left := [each for each in there if not _removed(each)]:
         for number in processes(left):

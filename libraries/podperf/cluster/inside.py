@@ -7,46 +7,178 @@ closed before the word `keep` has come: then the command that started it was kil
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import pickle
 import signal
 import socket
 import ssl
+import subprocess
 import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
-from podperf.cluster import commands, hierarchies, layout
-from podperf.cluster.children import Children
-from podperf.cluster.layout import API, API_PORT, CONTROL_ADDRESS, NODE_PATH, ClusterLayout, ClusterNode
-from podperf.cluster.relay import relay
+from podperf.cluster import core, hierarchies
+from podperf.cluster.layout import (
+    API,
+    API_PORT,
+    CNI,
+    CNI_OF_CONTAINERD,
+    CONTROL_ADDRESS,
+    FOLDER,
+    NODE_PATH,
+    ClusterLayout,
+    ClusterNode,
+)
 from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.kernel.control_groups import joining
+
+_CHUNK = 65536  # bytes
+_PATIENCE = 5.0  # seconds for a connection
+_TRY_AGAIN = 0.05  # seconds
+_MOST = 256  # connections at a time
+
+
+def listen() -> socket.socket:
+    """A socket that listens on a free port of the loopback."""
+    return socket.create_server(("127.0.0.1", 0))
+
+
+def relay(listening: socket.socket, address: str, port: int) -> None:
+    """Lead connections from the machine's loopback into the network of this process, until the socket is shut down.
+
+    The listening socket belongs to the network in which it was made. So the machine needs no interface and no route for
+    the cluster. Every local user can connect. So the number of connections at a time is limited, and no error ends this
+    function.
+    """
+    room = threading.BoundedSemaphore(_MOST)
+    while True:
+        room.acquire()
+        try:
+            near, _ = listening.accept()
+        except OSError as error:
+            room.release()
+            if error.errno in {errno.EBADF, errno.EINVAL}:  # the socket is shut down
+                return
+            time.sleep(_TRY_AGAIN)  # for example: too many open files
+            continue
+        lead = threading.Thread(target=_lead, args=(near, address, port, room.release), daemon=True)
+        try:
+            lead.start()
+        except RuntimeError:  # too many threads
+            near.close()
+            room.release()
+
+
+def _lead(near: socket.socket, address: str, port: int, done: Callable[[], None]) -> None:
+    try:
+        with (
+            near,
+            suppress(OSError, RuntimeError),  # the API server is not there, or the machine is full
+            socket.create_connection((address, port), timeout=_PATIENCE) as far,
+        ):
+            far.settimeout(None)
+            back = threading.Thread(target=_copy, args=(far, near, socket.SHUT_RDWR), daemon=True)
+            back.start()
+            _copy(near, far, socket.SHUT_WR)
+            back.join()
+    finally:
+        done()
+
+
+def _copy(source: socket.socket, sink: socket.socket, then: int) -> None:
+    """Copy until the source ends, and shut the sink down. If the API server ends a connection, both ways have ended:
+    a user who keeps the other end open keeps nothing here."""
+    with suppress(OSError):
+        while chunk := source.recv(_CHUNK):
+            sink.sendall(chunk)
+    with suppress(OSError):
+        sink.shutdown(then)
+
+
+class Children:
+    """The child processes of this process. It also buries processes whose parents have ended.
+
+    `ended` is called with the part and the exit code of each long-running one that ends.
+    """
+
+    def __init__(self, ended: Callable[[str, int], None], environment: Mapping[str, str]) -> None:
+        self._ended, self._environment = ended, dict(environment)
+        self._parts: dict[int, str] = {}
+        self._exit_codes: dict[int, int] = {}
+        self._changed = threading.Condition()
+
+    def start(self, part: str, command: Sequence[str], log: Path, groups: Sequence[Path] = ()) -> int:
+        """Start a part that runs as long as the cluster. Returns its process number."""
+        return self._start(command, log, groups, part)
+
+    def run(self, command: Sequence[str], log: Path) -> int:
+        """Run a command to its end. Returns its exit code."""
+        number = self._start(command, log, (), None)
+        with self._changed:
+            self._changed.wait_for(lambda: number in self._exit_codes)
+            return self._exit_codes.pop(number)
+
+    def _start(self, command: Sequence[str], log: Path, groups: Sequence[Path], part: str | None) -> int:
+        with self._changed, log.open("ab") as output:
+            child = subprocess.Popen(
+                joining(list(map(str, groups)), command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=self._environment,
+                cwd="/",
+                start_new_session=True,
+            )
+            self._exit_codes.pop(child.pid, None)  # of a process that had this number before
+            if part is not None:
+                self._parts[child.pid] = part
+            child.returncode = 0  # `bury` waits for it
+            return child.pid
+
+    def bury(self) -> None:
+        """Wait for children for ever."""
+        while True:
+            try:
+                number, status = os.wait()
+            except ChildProcessError:  # there is none at the moment
+                time.sleep(_LOOK_AGAIN)
+                continue
+            exit_code = os.waitstatus_to_exitcode(status)
+            with self._changed:
+                self._exit_codes[number] = exit_code
+                part = self._parts.pop(number, None)
+                self._changed.notify_all()
+            if part is not None:
+                self._ended(part, exit_code)
+
 
 KEEP = "keep"
 ENDED = "ended"  # a file in the cluster's folder: one line of JSON for each part that has ended
 LOGS = "logs"  # a folder there
+LAYOUT = "layout"  # a file there: the ClusterLayout, pickled
 CONTROL = "control"  # the control group of the control plane
 _LOOK_AGAIN = 0.1  # seconds
 _SOCKET = "/run/containerd/containerd.sock"
 
 
 class Inside:
-    """Starts the parts of a cluster."""
-
     def __init__(self, wanted: ClusterLayout) -> None:
         self._wanted = wanted
         self._failed = False
         self._logs = wanted.folder / LOGS
-        debian = wanted.parts.debian
+        debian = wanted.programs.debian
         own = ":".join(str(debian / each) for each in ("usr/bin", "usr/sbin", "bin", "sbin"))
         self.children = Children(self._note, {"PATH": f"{own}:{NODE_PATH}", "HOME": "/root"})
 
     def start(self) -> None:
-        """Start everything. The log of this process has the error of a part that does not start."""
         try:
             self._start()
         except Exception:
@@ -57,23 +189,36 @@ class Inside:
         """Start everything. Returns when all programs run; nodes become ready some seconds later."""
         wanted = self._wanted
         self._network()
-        self._run("etcd", commands.etcd(wanted))
-        self._run("kube-apiserver", commands.api_server(wanted))
+        self._run("etcd", core.etcd(wanted))
+        self._run("kube-apiserver", core.api_server(wanted))
         machines = {node: self._containerd(node) for node in wanted.nodes}
-        threads = [threading.Thread(target=self._give_images, args=each) for each in machines.items()]
-        for each in threads:
-            each.start()
-        self._until(lambda: self._finds("/readyz"))
-        self._run("kube-controller-manager", commands.controller_manager(wanted))
-        self._run("kube-scheduler", commands.scheduler(wanted))
-        for each in threads:
-            each.join()
+        threads = [threading.Thread(target=self._give_images, args=item) for item in machines.items()]
+        for thread in threads:
+            thread.start()
+        self._until(lambda: self._asked("GET", "/readyz"))
+        self._run("kube-controller-manager", core.controller_manager(wanted))
+        self._run("kube-scheduler", core.scheduler(wanted))
+        for thread in threads:
+            thread.join()
         for node, machine in machines.items():
-            self._run_on(node, "kubelet", _within(machine, commands.kubelet(wanted, node)))
-            self._run_on(node, "kube-proxy", _within(machine, commands.kube_proxy(wanted, node)))
-            if wanted.parts.policies is not None:  # kube-router ends if its node has not registered
-                self._until(partial(self._finds, f"/api/v1/nodes/{node.name}"))
-                self._run_on(node, "kube-router", _within(machine, commands.kube_router(wanted, node)))
+            self._run_on(node, "kubelet", _within(machine, core.kubelet(wanted, node)))
+            self._run_parts(node, machine, needs_node=False)
+        for node in wanted.nodes:
+            self._until(partial(self._asked, "PATCH", f"/api/v1/nodes/{node.name}", core.of_registered(wanted, node)))
+        for node, machine in machines.items():
+            self._run_parts(node, machine, needs_node=True)
+        for node, machine in machines.items():
+            if ready := wanted.programs.network.ready(wanted, node):
+                self._until(partial(self._succeeds, _within(machine, ready)))
+            # As soon as these files are there, containerd makes pods, and the kubelet says that its node is ready.
+            # containerd 1.6 sees a file that is written there, and not one that is moved there.
+            for each in sorted((wanted.of_node(node) / CNI).iterdir()):
+                (wanted.of_node(node) / CNI_OF_CONTAINERD / each.name).write_bytes(each.read_bytes())
+
+    def _run_parts(self, node: ClusterNode, machine: int, needs_node: bool) -> None:
+        for part in self._wanted.programs.parts:
+            if part.needs_node == needs_node and (command := part.command(self._wanted, node)):
+                self._run_on(node, part.name, _within(machine, command))
 
     def _network(self) -> None:
         # Pods of chains have podperf's run directory of the machine as a volume. The rest of /run is the cluster's own.
@@ -86,7 +231,9 @@ class Inside:
         self._do("mount", "-t", "proc", "proc", "/proc")
         root = self._wanted.processes_of_machine / os.environ["KEEPER"] / "root"
         self._wanted.root_of_machine.symlink_to(root)
-        for command in layout.network_commands(self._wanted.nodes):
+        nodes = self._wanted.nodes
+        of_parts = (part.network_commands(nodes) for part in self._wanted.programs.parts)
+        for command in chain(core.network_commands(nodes), *of_parts):
             self._do(*command)
 
     def _do(self, *command: str) -> None:
@@ -98,23 +245,29 @@ class Inside:
         script = Path(__file__).with_name("node.sh")
         apart = ("nsenter", f"--net=/run/netns/{node.name}", "unshare", "--mount", "--uts", "--ipc", "--cgroup")
         folders = str(self._wanted.folder), str(self._wanted.run_of_machine / RUN_DIRECTORY.name), str(RUN_DIRECTORY)
-        command = ["sh", str(script), node.name, *folders, *commands.containerd(self._wanted, node)]
+        command = ["sh", str(script), node.name, *folders, *core.containerd(self._wanted, node)]
         return self._run(f"containerd of {node.name}", [*apart, *command], self._groups_of(node.name))
 
     def _give_images(self, node: ClusterNode, machine: int) -> None:
         log = self._logs / f"images of {node.name}"
-        version = [self._wanted.parts.of_debian("ctr"), "--address", _SOCKET, "version"]
+        version = [self._wanted.programs.of_debian("ctr"), "--address", _SOCKET, "version"]
         self._until(lambda: not self.children.run(_within(machine, version), log))
         for image in self._wanted.images:
-            if exit_code := self.children.run(_within(machine, commands.import_image(self._wanted, image)), log):
+            if exit_code := self.children.run(_within(machine, core.import_image(self._wanted, image)), log):
                 self._note(f"import of {image.name} on {node.name}", exit_code)
 
-    def _finds(self, path: str) -> bool:
-        """Whether the API server has this path."""
+    def _succeeds(self, command: Sequence[str]) -> bool:
+        return self.children.run(command, self._logs / "network") == 0
+
+    def _asked(self, method: str, path: str, body: object = None) -> bool:
+        """Whether the API server has done this."""
         trusted = ssl.create_default_context(cafile=self._wanted.path("authority.crt"))
         trusted.load_cert_chain(self._wanted.path("kubelets-client.crt"), self._wanted.path("kubelets-client.key"))
+        content = None if body is None else json.dumps(body).encode()
+        of_patch = {"Content-Type": "application/merge-patch+json"}
+        question = urllib.request.Request(f"{API}{path}", content, of_patch, method=method)
         try:
-            with urllib.request.urlopen(f"{API}{path}", context=trusted, timeout=2) as answer:
+            with urllib.request.urlopen(question, context=trusted, timeout=2) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False
@@ -125,7 +278,7 @@ class Inside:
             time.sleep(_LOOK_AGAIN)
 
     def _groups_of(self, part: str) -> list[Path]:
-        return [Path(each) / part for each in self._wanted.groups]
+        return [Path(group) / part for group in self._wanted.groups]
 
     def _run(self, part: str, command: Sequence[str], groups: Sequence[Path] | None = None) -> int:
         """Start a part in these groups, by default in those of the control plane."""
@@ -145,7 +298,6 @@ class Inside:
 
 
 def _within(machine: int, command: Sequence[str]) -> list[str]:
-    """A command in the namespaces of a node."""
     return ["nsenter", "--target", str(machine), "--mount", "--uts", "--ipc", "--net", "--cgroup", "--", *command]
 
 
@@ -156,13 +308,13 @@ def _end_without_the_command() -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`python -m podperf.cluster.inside PLAN FILE-NUMBER`: a layout as JSON, and the listening socket of the relay."""
+    """`python -m podperf.cluster.inside NUMBER`: the file number of the listening socket of the relay."""
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: os._exit(0))
-    wanted = layout.from_json(arguments[0])
+    wanted: ClusterLayout = pickle.loads((FOLDER / LAYOUT).read_bytes())
     hierarchies.enter(map(Path, wanted.groups), CONTROL)
     threading.Thread(target=_end_without_the_command, daemon=True).start()
-    listening = socket.socket(fileno=int(arguments[1]))
+    listening = socket.socket(fileno=int(arguments[0]))
     threading.Thread(target=relay, args=(listening, CONTROL_ADDRESS, API_PORT), daemon=True).start()
     inside = Inside(wanted)
     threading.Thread(target=inside.start, daemon=True).start()

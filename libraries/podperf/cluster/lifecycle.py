@@ -5,9 +5,9 @@ Everything that the cluster makes is in its folder, in its control groups, or in
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
+import pickle
 import platform
 import shutil
 import subprocess
@@ -19,23 +19,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from podperf.cluster import hierarchies, layout
-from podperf.cluster.inside import CONTROL, ENDED, KEEP, LOGS
-from podperf.cluster.layout import FOLDER, GROUP, ClusterLayout, ClusterNode
+from podperf.cluster import core, hierarchies, layout
+from podperf.cluster.inside import CONTROL, ENDED, KEEP, LAYOUT, LOGS, listen
+from podperf.cluster.layout import FOLDER, GROUP, ClusterLayout, ClusterNode, ClusterPrograms
 from podperf.cluster.oci_archive import ImageFile, layer_of, write_archive
-from podperf.cluster.parts import CACHE, ClusterPrograms
-from podperf.cluster.relay import listen
+from podperf.cluster.programs import CACHE
 from podperf.errors import PodperfError
-from podperf.kubernetes import multus
 from podperf.kubernetes.api import ApiError, log_in
-from podperf.kubernetes.run_namespace import until
 from podperf.ownership import Owner
-from podperf.testbed.run_lock import CLUSTER, RunLock
+from podperf.testbed.run_lock import CLUSTER, RunLock, take
 
 GROUPS = "groups"  # a file in the folder of the cluster
 _SWITCHED_ON = "switched-on"  # another one: the controllers that are switched off again at the end, by their group
 RUNS_ALREADY = "a cluster runs already: `podperf cluster status` shows it, `podperf cluster down` ends it"
 NODES = "/api/v1/nodes"
+_NO_ANSWER = "the API server does not answer yet"
 READY_TIMEOUT = 300.0  # seconds, on emulated CPUs
 _LOOK_AGAIN = 0.2  # seconds
 _APART = ("unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child")
@@ -53,73 +51,71 @@ class ClusterState:
     version: str
     nodes: dict[str, str | None]
     memory: int
-
-    @property
-    def ready(self) -> bool:
-        """Whether all nodes take pods."""
-        return not any(self.nodes.values())
+    network: str = ""  # a value of `cluster up --network`
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """Wait for another command that starts or ends the cluster."""
+def _alone(say: Callable[[str], None]) -> Iterator[None]:
     CACHE.mkdir(parents=True, exist_ok=True)
     # A user who can open a file can lock it. So the lock is a file that only root can open, and not the folder.
-    file = os.open(CACHE.with_name(f"{CACHE.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    file = take(CACHE.with_name(f"{CACHE.name}.lock"), say)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
         yield
     finally:
         os.close(file)
 
 
-def up(parts: ClusterPrograms, number: int, images: Sequence[Path], say: Callable[[str], None]) -> ClusterState:
+def up(programs: ClusterPrograms, number: int, images: Sequence[Path], say: Callable[[str], None]) -> ClusterState:
     """Start a cluster of so many nodes, and wait until they are ready.
 
     PodperfError, with the last lines of the part that ended, if they do not become ready. Nothing of it is left then.
     Taken if a run is measuring here, which the start would disturb.
     """
-    with _alone(), RunLock(CLUSTER, say):
+    with _alone(say), RunLock(CLUSTER, say):
         if running():
             raise PodperfError(RUNS_ALREADY)
         _remove()  # of a cluster that was killed
         groups = [each.folder / GROUP for each in hierarchies.of_this_machine()]
         with ExitStack() as undo:
             undo.callback(_remove)
-            wanted, keep = _start(parts, number, images, groups)
-            state = _await_nodes(wanted, say)
-            if parts.multus is not None:
-                _define_networks(wanted.kubeconfig)
+            wanted, keep = _start(programs, number, images, groups)
+            _awaited(wanted, lambda state: None if state.version else _NO_ANSWER, say)
+            with closing(log_in(str(wanted.kubeconfig), None)) as api:
+                for part in programs.parts:
+                    part.prepare(api)
+            state = _awaited(wanted, _not_ready, say)
             keep()
             undo.pop_all()
             return state
 
 
 def _start(
-    parts: ClusterPrograms, number: int, images: Sequence[Path], groups: Sequence[Path]
+    programs: ClusterPrograms, number: int, images: Sequence[Path], groups: Sequence[Path]
 ) -> tuple[ClusterLayout, Callable[[], None]]:
     """Returns a function after which the cluster stays. Without its call, the cluster ends with this program."""
     FOLDER.mkdir(mode=0o711)
     (FOLDER / GROUPS).write_text("\n".join(map(str, groups)), encoding="utf-8")
     (FOLDER / LOGS).mkdir()
     with listen() as listening:
-        all_images = (_pause_image(parts), *images)
+        all_images = (_pause_image(programs), *images)
         port = listening.getsockname()[1]
-        wanted = ClusterLayout(parts, port, layout.nodes(number), all_images, FOLDER, tuple(map(str, groups)))
-        for path, content in layout.files(wanted).items():
+        wanted = ClusterLayout(programs, port, layout.nodes(number), all_images, FOLDER, tuple(map(str, groups)))
+        for path, content in {**core.files(wanted), FOLDER / LAYOUT: pickle.dumps(wanted)}.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(0o600)
             path.write_bytes(content)
-        _link_plugins(wanted)
+        for node in wanted.nodes:
+            (wanted.of_node(node) / layout.CNI_OF_CONTAINERD).mkdir()
+        _give_plugins(wanted)
         if (caller := Owner.caller(os.environ)) is not None:
             caller.take(wanted.kubeconfig)
-        _switch_on([each.parent for each in groups])
+        _switch_on([group.parent for group in groups])
         hierarchies.make(groups, [CONTROL, *(node.name for node in wanted.nodes)])
         listening.set_inheritable(True)
         python = (sys.executable, "-I", "-B", "-c", _INSIDE, str(_LIBRARIES))
         with (FOLDER / LOGS / "inside").open("wb") as log:
             child = subprocess.Popen(
-                ["sh", str(_KEEPER), str(FOLDER / GROUPS), *_APART, *python, wanted.as_json(), str(listening.fileno())],
+                ["sh", str(_KEEPER), str(FOLDER / GROUPS), *_APART, *python, str(listening.fileno())],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -144,27 +140,19 @@ def _switch_on(groups: Sequence[Path]) -> None:
         hierarchies.switch(Path(group), controllers, on=True)
 
 
-def _link_plugins(wanted: ClusterLayout) -> None:
-    """Put the CNI plug-ins of the nodes into one folder, if Multus is one of them."""
-    if wanted.parts.multus is None:
-        return
+def _give_plugins(wanted: ClusterLayout) -> None:
+    """Put the CNI plug-ins of the nodes into one folder. A node may not see the folder of a part's own script."""
     wanted.plugins.mkdir()
-    for each in (*Path(wanted.parts.plugins).iterdir(), wanted.parts.multus / "multus"):
+    for each in wanted.programs.plugins.iterdir():
         (wanted.plugins / each.name).symlink_to(each)
-    shutil.copy(multus.IN_NETWORK, wanted.plugins / multus.PLUGIN)
+    for part in wanted.programs.parts:
+        for name, file in part.plugins().items():
+            shutil.copy(file, wanted.plugins / name)
 
 
-def _define_networks(kubeconfig: Path) -> None:
-    """Let the cluster know NetworkAttachmentDefinitions."""
-    with closing(log_in(str(kubeconfig), None)) as api:
-        api.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", multus.CUSTOM_RESOURCE)
-        if not until(lambda: api.exists(multus.API_PATH), READY_TIMEOUT):
-            raise PodperfError(f"the API server does not serve {multus.API_PATH}")
-
-
-def _pause_image(parts: ClusterPrograms) -> Path:
+def _pause_image(programs: ClusterPrograms) -> Path:
     """The image of the container that holds the network of a pod: busybox alone, asleep."""
-    program = Path(parts.of_debian("busybox")).read_bytes()
+    program = Path(programs.of_debian("busybox")).read_bytes()
     layer = layer_of([ImageFile("bin", folder=True), ImageFile("bin/busybox", program, 0o755)])
     command = ["/bin/busybox", "sleep", "2147483647"]
     return write_archive(FOLDER / "pause.tar", layout.PAUSE_IMAGE, [layer], command, architecture()).path
@@ -176,19 +164,27 @@ def architecture() -> str:
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
-def _await_nodes(wanted: ClusterLayout, say: Callable[[str], None]) -> ClusterState:
+def _not_ready(state: ClusterState) -> str | None:
+    return "; ".join(f"{name}: {reason}" for name, reason in state.nodes.items() if reason) or None
+
+
+def _awaited(
+    wanted: ClusterLayout, why_not: Callable[[ClusterState], str | None], say: Callable[[str], None]
+) -> ClusterState:
+    """The first state of the cluster that has no reason against it."""
     began = time.monotonic()
     told = 0.0
     while True:
         if ended := _ended():
             raise PodperfError(f"the cluster did not start: {ended}")
         state = _state(wanted.kubeconfig, wanted.nodes)
-        if state.ready:
+        if (why := why_not(state)) is None:
             return state
         waited = time.monotonic() - began
-        why = "; ".join(f"{name}: {reason}" for name, reason in state.nodes.items() if reason)
         if waited > READY_TIMEOUT:
-            raise PodperfError(f"the cluster did not become ready in {READY_TIMEOUT:.0f} s: {why}")
+            told_last = _last_lines(f"{wanted.programs.network.name} of {wanted.nodes[0].name}")
+            agent = f"; the last lines of its network: {told_last}" if told_last else ""
+            raise PodperfError(f"the cluster did not become ready in {READY_TIMEOUT:.0f} s: {why}{agent}")
         if waited - told > 5:
             told = waited
             say(f"cluster: {why}")
@@ -204,13 +200,17 @@ def _ended() -> str | None:
 
 
 def _how_ended(part: str, exit_code: int) -> str:
-    log = FOLDER / LOGS / part
-    last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:] if log.exists() else []
-    return f"{part} ended with exit code {exit_code}: {' | '.join(last)}"
+    return f"{part} ended with exit code {exit_code}: {_last_lines(part)}"
+
+
+def _last_lines(part: str) -> str:
+    """The last lines of the log of a part. Empty if it has none."""
+    with suppress(FileNotFoundError):
+        return " | ".join((FOLDER / LOGS / part).read_text("utf-8", errors="replace").strip().splitlines()[-3:])
+    return ""
 
 
 def running() -> bool:
-    """Whether processes of a cluster run on this machine."""
     return bool(hierarchies.processes(_groups()))
 
 
@@ -225,25 +225,31 @@ def state() -> ClusterState | None:
 
 
 def _state(kubeconfig: Path, nodes: Sequence[ClusterNode]) -> ClusterState:
-    """Ask the API server."""
-    reasons: dict[str, str | None] = {each.name: "the API server does not answer yet" for each in nodes}
-    version = ""
+    reasons: dict[str, str | None] = {node.name: _NO_ANSWER for node in nodes}
+    version = network = ""
     with suppress(ApiError), closing(log_in(str(kubeconfig), None)) as api:
         version = api.ask("GET", "/version")["gitVersion"]
         found = api.ask("GET", NODES)["items"]
         reasons |= dict.fromkeys(reasons, "it has not registered yet")
         reasons |= {each["metadata"]["name"]: why_not_ready(each) for each in found}
-    return ClusterState(kubeconfig, version, reasons, _memory())
+        network = next((each["metadata"].get("annotations", {}).get(layout.NETWORK, "") for each in found), "")
+    return ClusterState(kubeconfig, version, reasons, _memory(), network)
 
 
 def why_not_ready(node: Mapping[str, Any]) -> str | None:
     """The reason why a node takes no pods. None: it takes pods."""
-    if any(each["key"] == "node.kubernetes.io/not-ready" for each in node["spec"].get("taints", ())):
-        return "it is not ready yet"
-    for each in node["status"].get("conditions", ()):
-        if each["type"] == "Ready":
-            return None if each["status"] == "True" else str(each.get("message") or "it is not ready")
+    for condition in node["status"].get("conditions", ()):
+        if condition["type"] == "Ready" and condition["status"] != "True":
+            return str(condition.get("message") or "it is not ready")
+        if condition["type"] == "Ready":
+            taints = (taint["key"] for taint in node["spec"].get("taints", ()))
+            return "it is not ready yet" if "node.kubernetes.io/not-ready" in taints else None
     return "it has no condition yet"
+
+
+def in_words(nodes: Mapping[str, str | None]) -> str:
+    """The nodes by name, each with the reason why it is not ready (None: ready), in one line."""
+    return "; ".join(f"{name}: {reason or 'ready'}" for name, reason in nodes.items())
 
 
 def _memory() -> int:
@@ -262,17 +268,17 @@ def _groups() -> list[Path]:
     return []
 
 
-def down() -> bool:
+def down(say: Callable[[str], None]) -> bool:
     """End the cluster, and remove everything of it. False if there was nothing."""
-    with _alone():
+    with _alone(say):
         return _remove()
 
 
-def forget_killed() -> list[str]:
+def forget_killed(say: Callable[[str], None]) -> list[str]:
     """Remove what a cluster left that was killed. A cluster that runs stays."""
     if not FOLDER.exists() or running():
         return []
-    down()
+    down(say)
     return [str(FOLDER)]
 
 

@@ -7,6 +7,7 @@ set -eu
 name=$1 folder=$2 run_directory=$3 path=$4
 shift 4
 hostname "$name"
+umount --recursive /sys # Cilium's agent refuses a second file system of BPF beside the machine's
 mount -t sysfs sysfs /sys
 # The hierarchies of control groups, as seen from the node: its own group is the root of each.
 if ! grep -q '[:,]cpuset[:,]' /proc/self/cgroup; then
@@ -41,9 +42,11 @@ mkdir -p "$folder" /var/lib/kubelet
 mount --move /run/cluster "$folder"
 mkdir -p "$folder/$name/log" "$folder/$name/settings" "$folder/$name/tmp"
 mount --bind "$folder/$name/log" /var/log
-# A kubelet writes these settings of the kernel. Here they are files of the node, and the kernel keeps its own.
+# A kubelet writes these settings of the kernel, and Cilium's agent the last two. Here they are files of the node, and
+# the kernel keeps its own.
 for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
-    kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
+    kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000 \
+    kernel/unprivileged_bpf_disabled=1 kernel/timer_migration=0; do
     path=${setting%=*}
     [ -e "/proc/sys/$path" ] || continue
     file=$folder/$name/settings/$(echo "$path" | tr / _)

@@ -46,16 +46,16 @@ def layer_of(entries: Sequence[ImageFile]) -> bytes:
     """A layer (tar) with these files, which belong to root."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for each in entries:
-            member = tarfile.TarInfo(each.path)
-            member.mode = each.mode
-            if each.link is not None:
-                member.type, member.linkname = tarfile.SYMTYPE, each.link
-            elif each.folder:
-                member.type, member.mode = tarfile.DIRTYPE, each.mode | 0o111
+        for entry in entries:
+            member = tarfile.TarInfo(entry.path)
+            member.mode = entry.mode
+            if entry.link is not None:
+                member.type, member.linkname = tarfile.SYMTYPE, entry.link
+            elif entry.folder:
+                member.type, member.mode = tarfile.DIRTYPE, entry.mode | 0o111
             else:
-                member.size = len(each.content)
-            tar.addfile(member, io.BytesIO(each.content))
+                member.size = len(entry.content)
+            tar.addfile(member, io.BytesIO(entry.content))
     return buffer.getvalue()
 
 
@@ -65,9 +65,9 @@ def write_archive(path: Path, name: str, layers: Sequence[bytes], command: Seque
         "architecture": architecture,
         "os": "linux",
         "config": {"Cmd": list(command), "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]},
-        "rootfs": {"type": "layers", "diff_ids": [_digest(each) for each in layers]},
+        "rootfs": {"type": "layers", "diff_ids": [_digest(layer) for layer in layers]},
     }
-    packed = [gzip.compress(each, _GZIP, mtime=0) for each in layers]
+    packed = [gzip.compress(layer, _GZIP, mtime=0) for layer in layers]
     blobs: dict[str, bytes] = {}
     described_configuration = _blob(blobs, _CONFIGURATION, _json(configuration))
     described_layers = [_blob(blobs, _LAYER, each) for each in packed]
@@ -83,7 +83,7 @@ def write_archive(path: Path, name: str, layers: Sequence[bytes], command: Seque
     of_docker = {
         "Config": _path(described_configuration["digest"]),
         "RepoTags": [name],
-        "Layers": [_path(each["digest"]) for each in described_layers],
+        "Layers": [_path(described_layer["digest"]) for described_layer in described_layers],
     }
     top = {"oci-layout": _json({"imageLayoutVersion": "1.0.0"}), "index.json": _json(index)}
     _write(path, {**top, "manifest.json": _json([of_docker]), **{_path(key): value for key, value in blobs.items()}})

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from podperf.cluster.layout import FOLDER
-from podperf.cluster.lifecycle import NODES, RUNS_ALREADY, why_not_ready
-from podperf.errors import PodperfError
+from podperf.cluster.lifecycle import NODES, RUNS_ALREADY, in_words, why_not_ready
+from podperf.errors import PodperfError, understood
 from podperf.hosts.base import Host
-from podperf.kubernetes.api import ApiError, log_in, understood
+from podperf.kubernetes.api import ApiError, log_in
 from podperf.ownership import Owner
 from podperf.testbed.run_lock import CLUSTER, RunLock
 
@@ -30,17 +30,6 @@ _READY_TIMEOUT = "120s"  # for kind
 
 
 @dataclass(frozen=True)
-class OtherState:
-    """A cluster that answers: its nodes by name, each with the reason why it is not ready (None: ready).
-
-    `nodes` is None if the login may not read nodes.
-    """
-
-    version: str
-    nodes: Mapping[str, str | None] | None
-
-
-@dataclass(frozen=True)
 class Surroundings:
     """This machine, the environment of the caller, and a function that tells the caller a line."""
 
@@ -49,7 +38,6 @@ class Surroundings:
     say: Callable[[str], None]
 
     def has(self, program: str) -> bool:
-        """Whether the machine has this program on its PATH."""
         return not self.host.ask("which", program, check=False).exit_code
 
     def works(self, program: str, question: Callable[[], object]) -> bool:
@@ -79,12 +67,14 @@ class OtherCluster(Protocol):
 
     def exists(self) -> bool:
         """Whether the cluster exists, so that `status` describes it."""
+        return self.usable()
 
     def up(self, nodes: int, images: Sequence[Path]) -> str:
         """Make the cluster, if podperf makes it, and load images into it. Returns a line about the images."""
 
     def down(self) -> bool:
         """End the cluster, if podperf made it. False otherwise."""
+        return False
 
 
 class NamedCluster(OtherCluster):
@@ -100,18 +90,13 @@ class NamedCluster(OtherCluster):
     def usable(self) -> bool:
         """A kubeconfig of a cluster that podperf made, which may be down by now, does not count."""
         files = [Path(each) for each in self.kubeconfig.split(os.pathsep) if each]
-        return any(not each.is_relative_to(FOLDER) and not each.is_relative_to(KIND_FOLDER) for each in files)
-
-    exists = usable
+        return any(not file.is_relative_to(FOLDER) and not file.is_relative_to(KIND_FOLDER) for file in files)
 
     def up(self, nodes: int, images: Sequence[Path]) -> str:
         number = number_of(self.kubeconfig)
         if number is not None and self._k3s.usable() and number_of(self._k3s.kubeconfig) == number:
             return self._k3s.up(nodes, images)
         return "podperf changes nothing there; load the images of the pods on its nodes: `podperf image build`"
-
-    def down(self) -> bool:
-        return False
 
 
 class K3sCluster(OtherCluster):
@@ -127,17 +112,12 @@ class K3sCluster(OtherCluster):
     def usable(self) -> bool:
         return K3S_KUBECONFIG.exists() and self._around.works("k3s", lambda: state_of(self.kubeconfig))
 
-    exists = usable
-
     def up(self, nodes: int, images: Sequence[Path]) -> str:
         with RunLock(CLUSTER, self._around.say):
-            for each in images:
-                command = ("k3s", "ctr", "--namespace", "k8s.io", "images", "import", str(each))
+            for image in images:
+                command = ("k3s", "ctr", "--namespace", "k8s.io", "images", "import", str(image))
                 self._around.host.do(*command, timeout=LOAD_TIMEOUT)
         return "the node on this machine has the images of the pods; other nodes do not"
-
-    def down(self) -> bool:
-        return False
 
 
 class KindCluster(OtherCluster):
@@ -175,8 +155,8 @@ class KindCluster(OtherCluster):
             make = ("create", "cluster", "--kubeconfig", self.kubeconfig, "--wait", _READY_TIMEOUT, "--config", "-")
             self._around.say(f"cluster: kind starts {nodes} {'node' if nodes == 1 else 'nodes'}")
             do("kind", *make, "--name", KIND_CLUSTER, stdin=_kind_settings(nodes), timeout=MAKE_TIMEOUT)
-            for each in images:
-                do("kind", "load", "image-archive", str(each), "--name", KIND_CLUSTER, timeout=LOAD_TIMEOUT)
+            for image in images:
+                do("kind", "load", "image-archive", str(image), "--name", KIND_CLUSTER, timeout=LOAD_TIMEOUT)
             if (caller := Owner.caller(self._around.environment)) is not None:
                 caller.take(Path(self.kubeconfig))
             undo.pop_all()
@@ -221,8 +201,8 @@ def end_all(around: Surroundings) -> bool:
     return any(ended)
 
 
-def state_of(kubeconfig: str) -> OtherState:
-    """Ask a cluster. PodperfError if it does not answer."""
+def state_of(kubeconfig: str) -> str:
+    """The version and the nodes of a cluster, in words. PodperfError if it does not answer."""
     with closing(log_in(kubeconfig, None)) as api, understood(api.where):
         version = str(api.ask("GET", "/version")["gitVersion"])
         try:
@@ -230,8 +210,8 @@ def state_of(kubeconfig: str) -> OtherState:
         except ApiError as error:
             if error.status != 403:
                 raise
-            return OtherState(version, None)
-    return OtherState(version, {each["metadata"]["name"]: why_not_ready(each) for each in found})
+            return f"Kubernetes {version}: this login may not read its nodes"
+    return f"Kubernetes {version}: {in_words({each['metadata']['name']: why_not_ready(each) for each in found})}"
 
 
 def number_of(kubeconfig: str) -> str | None:

@@ -6,13 +6,13 @@ in the environment that runs this command.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import io
 import os
 import re
 import sys
 import tarfile
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import distribution as distribution_named
 from pathlib import Path
 
-from podperf.caches import half_made
+from podperf.caches import digest_of, half_made
+from podperf.closed_paths import open_to_others
 from podperf.cluster.lifecycle import architecture
 from podperf.cluster.oci_archive import Archive, ImageFile, layer_of, read_archive, write_archive
-from podperf.cluster.parts import digest_of
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import CommandFailed, Host
 from podperf.hosts.host_facts import parse_os_release
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes.settings import DPDK_IMAGE, IMAGE, WHOLE_IMAGE
-from podperf.ownership import open_to_others, ways_to
+from podperf.terminal import say
 from podperf.testers.software import TESTER_BINARY
 from podperf.virtual_worker.image import MIRROR
 
@@ -58,13 +58,7 @@ _CHECKOUT = (  # without topologies of users
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 _COMMAND = """#!/bin/sh
 # podperf in its image: nothing is to be set up.
-command=$1
-[ $# = 0 ] || shift
-case $command in
-    run) exec PYTHON -I -B -m run_command podperf no "$@" ;;
-    job) exec PYTHON -I -B -m run_command.job podperf no "$@" ;;
-    *) exec PYTHON -I -B -m podperf "$command" "$@" ;;
-esac
+exec PYTHON -I -B -m podperf --no-install "$@"
 """
 BUILD_TIMEOUT = 600.0  # seconds
 # Nothing in a pod reads these files and folders.
@@ -150,7 +144,7 @@ def podperf_files() -> list[ImageFile]:
 
 
 def _applets() -> list[ImageFile]:
-    return [ImageFile(f"bin/{each}", link="busybox") for each in APPLETS]
+    return [ImageFile(f"bin/{applet}", link="busybox") for applet in APPLETS]
 
 
 POD = PodImage(IMAGE, PACKAGES, _applets)
@@ -183,10 +177,10 @@ def locked_files(lock: Path) -> Iterator[tuple[str, Path]]:
             raise _other_environment(name, version, "is not installed") from None
         if found.version != version:
             raise _other_environment(name, version, f"is installed as {found.version}")
-        for each in found.files or ():
-            path = Path(str(each.locate()))
-            if ".." not in each.parts and "__pycache__" not in each.parts and path.is_file():
-                yield str(each), path
+        for file in found.files or ():
+            path = Path(str(file.locate()))
+            if ".." not in file.parts and "__pycache__" not in file.parts and path.is_file():
+                yield str(file), path
 
 
 def _other_environment(name: str, version: str, found: str) -> PodperfError:
@@ -238,23 +232,24 @@ def filtered(archive: bytes, left_out: Sequence[str]) -> bytes:
 
 
 def _kept(members: Iterable[tarfile.TarInfo], left_out: Sequence[str]) -> Iterator[tarfile.TarInfo]:
-    for each in members:
-        path = f"{each.name.removeprefix('./')}/"
+    for member in members:
+        path = f"{member.name.removeprefix('./')}/"
         if not any(fnmatchcase(path, f"{pattern}/*") for pattern in left_out):
-            yield each
+            yield member
 
 
-def main(arguments: Sequence[str]) -> int:
-    """`podperf image build [FILE]`: make the image, and say how to load it."""
-    text = "Make the image of podperf's pods, as an archive for clusters without a registry."
-    parser = argparse.ArgumentParser("podperf image", description=text)
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.description = "Make the image of podperf's pods, as an archive for clusters without a registry."
     parser.add_argument("what", choices=("build",))
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--whole", action="store_true", help="podperf itself, for a Job in the cluster")
     which.add_argument("--dpdk", action="store_true", help="DPDK's testpmd, for pods of chains that run a program")
     parser.add_argument("file", nargs="?", type=Path, help="a copy of the archive, for other machines")
-    wanted = parser.parse_intermixed_args(arguments)  # FILE may follow an option
-    image = ready_image(LocalHost(), _say, WHOLE if wanted.whole else DPDK if wanted.dpdk else POD)
+
+
+def main(wanted: Namespace) -> int:
+    """`podperf image build [FILE]`: make the image, and say how to load it."""
+    image = ready_image(LocalHost(), say, WHOLE if wanted.whole else DPDK if wanted.dpdk else POD)
     path = image.path
     if wanted.file is not None:
         path = _copied_to(path, wanted.file)
@@ -267,15 +262,9 @@ def main(arguments: Sequence[str]) -> int:
 def _copied_to(archive: Path, file: Path) -> Path:
     """Copy an archive, which nodes will run. Nobody else can change the copy, or choose where root writes it."""
     at = file.absolute()
-    if (other := open_to_others(ways_to(at), os.environ)) is not None:
-        raise PodperfError(
-            f"another user can change {other}, and nodes would run the image in {file}; name another file"
-        )
+    if (reason := open_to_others(at, os.environ, replaces=True)) is not None:
+        raise PodperfError(f"{reason}, and nodes would run the image in {file}; name another file")
     if at.exists() and not at.is_file():
         raise PodperfError(f"{file} is no regular file")
     LocalHost().put(archive.read_bytes(), str(at))  # a link with this name is replaced, and not followed
     return file
-
-
-def _say(text: str) -> None:
-    print(f"podperf: {text}", file=sys.stderr, flush=True)

@@ -31,7 +31,7 @@ def tree(root: Path, wanted: Callable[[str], bool] = lambda _: True, below: str 
     for folder, folders, files in os.walk(root):
         inside = Path(folder).relative_to(root)
         folders[:] = sorted(each for each in folders if wanted(str(inside / each)))
-        for name in sorted([*folders, *(each for each in files if wanted(str(inside / each)))]):
+        for name in sorted([*folders, *(file for file in files if wanted(str(inside / file)))]):
             yield ArchiveEntry(str(PurePosixPath(below, inside, name)), root / inside / name, keep_owner=not below)
 
 
@@ -42,14 +42,12 @@ def place(target: str) -> str:
 
 
 def parents(name: str) -> Iterator[ArchiveEntry]:
-    """The folders above a name."""
     for folder in reversed(PurePosixPath(name).parents):
         if folder.name:
             yield ArchiveEntry(str(folder), None)
 
 
 def archive(entries: Iterable[ArchiveEntry]) -> Iterator[bytes]:
-    """The bytes of an archive."""
     for number, entry in enumerate(entries, start=1):
         if entry.path is None:
             yield from _header(entry.name, b"", number, stat.S_IFDIR | _MODES.get(entry.name, 0o755), (0, 0), (0, 0))
@@ -70,7 +68,7 @@ def _header(
 ) -> Iterator[bytes]:
     raw = name.encode() + b"\0"
     fields = (number, mode, *owner, 1, 0, len(content), 0, 0, *device, len(raw), 0)
-    yield _padded(b"070701" + b"".join(b"%08x" % each for each in fields) + raw)
+    yield _padded(b"070701" + b"".join(b"%08x" % field for field in fields) + raw)
     yield _padded(content)
 
 

@@ -2,26 +2,100 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from podperf.caches import half_made
-from podperf.counted_machine.archive import ArchiveEntry, archive, parents, place
-from podperf.counted_machine.image import counted_image
-from podperf.counted_machine.inputs import missing_inputs, overlay
+from podperf.caches import half_made, remove, used
+from podperf.counted_machine.archive import ArchiveEntry, archive, parents, place, tree
 from podperf.counted_machine.kernel import Kernel, ready_kernel
-from podperf.counted_machine.plugin import Plugin, plugin_for
+from podperf.counted_machine.plugin import LIBRARY, Plugin, plugin_for
+from podperf.counted_machine.snapshot import Snapshot, Start, await_restored, snapshot_in, take
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.programs import copy_of
 from podperf.testers.software import TESTER_BINARY
 from podperf.topology import CountedSettings, SshSettings, Topology
-from podperf.virtual_worker.image import BUILD_COMMANDS, CACHE, Image, missing
+from podperf.virtual_worker.image import BUILD_COMMANDS, CACHE, SSHD, Image, Recipe, missing, ready_image, usual_recipe
+
+
+def missing_inputs(settings: CountedSettings) -> list[str]:
+    """A line for each file or folder of the settings that does not exist."""
+    kernel = settings.kernel
+    named: dict[str, list[str | None]] = {
+        "kernel.image": [kernel.image],
+        "kernel.modules": [kernel.modules],
+        "files": [file.source for file in settings.files],
+        "nftables": [file for files in settings.nftables.values() for file in files],
+        "hooks": [hook.program for hook in settings.hooks],
+    }
+    return [
+        f"there is no file or folder {path} (the key `{key}` of the counted machine)"
+        for key, paths in named.items()
+        for path in paths
+        if path is not None and not Path(path).exists()
+    ]
+
+
+def overlay(settings: CountedSettings) -> Iterator[bytes]:
+    """The archive of the files that users put into the machine. Files keep their modes, and belong to root."""
+    entries = list(_entries(settings))
+    yield from archive({entry.name: entry for entry in entries}.values()) if entries else ()
+
+
+def _entries(settings: CountedSettings) -> Iterator[ArchiveEntry]:
+    for file in settings.files:
+        name, source = place(file.target), Path(file.source)
+        yield from parents(name)
+        yield ArchiveEntry(name, source.resolve() if not source.is_dir() else None)
+        if source.is_dir():
+            yield from tree(source, below=name)
+
+
+PACKAGES = (
+    "kmod",
+    *("openssh-server", "procps", "debianutils"),  # for podperf to work on it
+    *("iproute2", "ethtool", "nftables", "iptables", "bpftool", "libbpf1", "containernetworking-plugins"),
+)
+# All of the image is copied into memory at each boot. Some files are needed until all packages are installed.
+LEFT_OUT = ("/usr/share/zoneinfo/*", "/usr/lib/udev/hwdb.d/*", "/usr/lib/x86_64-linux-gnu/gconv/*", "/usr/lib/cni/dhcp")
+NOT_PACKED = {
+    *("boot", "usr/lib/modules", "usr/lib/x86_64-linux-gnu/perl", "usr/share/perl"),
+    *("var/cache", "var/lib/apt", "var/lib/dpkg/info"),
+}
+# The clock of a waiting machine jumps to the next event. With a limit, the time to log in would be over at once.
+COUNTED_SSHD = f"{SSHD}LoginGraceTime 0\n"
+
+
+def recipe(further: Sequence[str] = ()) -> Recipe:
+    init = Path(__file__).with_name("init.sh").read_text(encoding="utf-8")
+    left_out = (*usual_recipe().left_out, *LEFT_OUT)
+    suites = sorted({suite for each in further if (suite := each.partition("/")[2]) not in {"", "bookworm"}})
+    return Recipe(
+        packages=(*PACKAGES, *sorted(further)),
+        further_suites=tuple(suites),
+        left_out=left_out,
+        initramfs_modules=(),
+        sshd=COUNTED_SSHD,
+        init=init,
+    )
+
+
+def counted_image(host: Host, say: Callable[[str], None], further: Sequence[str] = ()) -> Image:
+    """The image with these further packages. See `ready_image`."""
+    return ready_image(host, say, recipe(further), one_initramfs)
+
+
+def one_initramfs(host: Host, recipe: Recipe, half: Path) -> None:
+    """The root becomes the initramfs, uncompressed, as the counted machine would count its unpacking."""
+    with (half / "initrd").open("wb") as file:
+        file.writelines(archive(tree(half / "root", lambda name: name not in NOT_PACKED)))
+
 
 QEMU = "qemu-system-x86_64"
 COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"), ("depmod", "kmod"))
@@ -46,17 +120,21 @@ KERNEL_WORDS = (
 
 @dataclass(frozen=True)
 class CountedMachine:
-    """A counted machine that is up, how to log in on it, and QEMU's plug-in in it."""
+    """A counted machine that is up, how to log in on it, and QEMU's plug-in in it.
+
+    `snapshot` is the state of this machine just after its boot.
+    """
 
     ssh: SshSettings
     plugin: Plugin
+    snapshot: Snapshot
+    start: Start
 
     def as_lab(self, topology: Topology) -> Topology:
-        """The topology with this machine as tester and worker."""
         return replace(
             topology,
             tester=replace(topology.tester, ssh=self.ssh),
-            workers=tuple(replace(each, ssh=self.ssh) for each in topology.workers),
+            workers=tuple(replace(worker, ssh=self.ssh) for worker in topology.workers),
             not_comparable=topology.not_comparable or NOT_COMPARABLE,
         )
 
@@ -66,11 +144,21 @@ class QemuMachine:
     """All that QEMU needs to run one counted machine."""
 
     kernel: Path
-    initramfs: Path
-    socket: Path  # to the machine's SSH server
+    initramfs: Path | None  # None: the machine goes on from a snapshot, which has it in memory
+    folder: Path  # of its two sockets
     version: str  # of QEMU. The machine has it in the name of its product, so that records tell it
     seed: int = 1
     words: str = ""  # further words of the kernel's command line
+
+    @property
+    def socket(self) -> Path:
+        """Leads to the machine's SSH server."""
+        return self.folder / "ssh"
+
+    @property
+    def control(self) -> Path:
+        """Leads to QEMU's monitor."""
+        return self.folder / "control"
 
 
 def unavailable(host: Host) -> str | None:
@@ -84,7 +172,7 @@ def functions_unavailable(host: Host) -> str | None:
 
 
 def boot(host: Host, settings: CountedSettings, say: Callable[[str], None], undo: ExitStack) -> CountedMachine:
-    """Boot the counted machine until `undo`. Builds its image first if there is none. `inputs.change` changes it then.
+    """Boot the counted machine until `undo`. Builds its image first if there is none. `change_machine` changes it then.
 
     Unavailable if a package is missing. PodperfError if a file of the settings does not exist, and with the last lines
     of the console if the machine does not come up.
@@ -96,18 +184,55 @@ def boot(host: Host, settings: CountedSettings, say: Callable[[str], None], undo
     kernel, image = ready_kernel(host, say, settings.kernel), counted_image(host, say, settings.packages)
     folder = half_made(host, image.folder.with_name("machine"), undo)  # a killed run leaves what `clean` removes
     folder.chmod(0o700)  # the initramfs has the users' files, and the private key of the machine's SSH server
-    places = (kernel.image, folder / "initrd", folder / "ssh")
-    machine = QemuMachine(*places, qemu_version(host), settings.seed, settings.kernel.words)
-    join(machine.initramfs, image, kernel, settings)
-    known_hosts = folder / "known_hosts"
-    known_hosts.write_text(f"{NAME} {image.host_key}\n")
-    plugin = plugin_for(host, QEMU, folder)
+    plugin = plugin_for(host, QEMU, folder, detail=settings.detail)
     if plugin.missing:
         say(f"counted machine: figures without their functions: {plugin.missing}")
-    _switch_on(host, machine, plugin, say, undo)
-    machine.initramfs.unlink()  # 150 MB, which the machine has read
+    machine = QemuMachine(kernel.image, None, folder, qemu_version(host), settings.seed, settings.kernel.words)
+    snapshot = _snapshot(machine, image, kernel, settings, plugin)
+    restored = snapshot.exists and _restored(host, machine, snapshot, plugin, say, undo)
+    if not restored:
+        machine = replace(machine, initramfs=folder / "initrd")
+        join(folder / "initrd", image, kernel, settings)
+        _switch_on(host, machine, plugin, say, undo)
+        (folder / "initrd").unlink()  # 150 MB, which the machine has read
+        try:
+            take(host, machine.control, snapshot)
+        except (PodperfError, OSError) as error:
+            say(f"counted machine: the next one boots, too: there is no snapshot of this one ({error})")
+    known_hosts = folder / "known_hosts"
+    known_hosts.write_text(f"{NAME} {image.host_key}\n")
     ssh = SshSettings(NAME, 22, "root", str(image.key), str(known_hosts), socket=str(machine.socket))
-    return CountedMachine(ssh, plugin)
+    return CountedMachine(ssh, plugin, snapshot, "restored" if restored else "booted")
+
+
+def _snapshot(
+    machine: QemuMachine, image: Image, kernel: Kernel, settings: CountedSettings, plugin: Plugin
+) -> Snapshot:
+    """The snapshot of a machine with these parts. The digests of image, kernel and tester are in their names."""
+    files = hashlib.sha256(b"".join(overlay(settings))).hexdigest()
+    counts = hashlib.sha256(LIBRARY.read_bytes()).hexdigest() if plugin.executions else ""
+    words = qemu_command(replace(machine, folder=Path("/")))
+    parts = (image.folder.name, kernel.folder.name, copy_of(TESTER_BINARY))
+    return snapshot_in(CACHE, [*words, *parts, files, counts])
+
+
+def _restored(
+    host: Host, machine: QemuMachine, snapshot: Snapshot, plugin: Plugin, say: Callable[[str], None], undo: ExitStack
+) -> bool:
+    """Whether the machine is up from its snapshot. A snapshot that QEMU does not take is removed."""
+    began = time.monotonic()
+    used(snapshot.folder)
+    process = host.spawn(*qemu_command(machine), *plugin.words, "-incoming", f"file:{snapshot.state}")
+    undo.callback(process.stop)
+    try:
+        await_restored(machine.control, process)
+    except PodperfError as error:
+        process.stop()
+        say(f"counted machine: booting it, as its snapshot cannot be used: {error}")
+        remove(host, snapshot.folder)
+        return False
+    say(f"counted machine: up after {time.monotonic() - began:.1f} s, from the snapshot of an earlier boot")
+    return True
 
 
 def qemu_version(host: Host) -> str:
@@ -156,6 +281,7 @@ def qemu_command(machine: QemuMachine) -> list[str]:
 def _words(machine: QemuMachine) -> Iterator[str]:
     yield from (QEMU, "-name", "podperf-counted", "-nodefaults", "-no-user-config", "-no-reboot")
     yield from ("-display", "none", "-monitor", "none", "-serial", "stdio")
+    yield from ("-qmp", f"unix:{machine.control},server=on,wait=off")
     yield from ("-smbios", f"type=1,manufacturer=QEMU,product=QEMU {machine.version}")
     yield from ("-machine", "q35", "-cpu", "max", "-smp", "1", "-m", str(MEMORY_MIB))
     # One instruction takes one nanosecond. A CPU that waits goes on at once with the time of the next event.
@@ -164,4 +290,6 @@ def _words(machine: QemuMachine) -> Iterator[str]:
     yield from ("-device", "virtio-serial-pci", "-chardev", f"socket,id=ssh,path={machine.socket},server=on,wait=off")
     yield from ("-device", "virtserialport,chardev=ssh,name=podperf-ssh")
     words = " ".join((*KERNEL_WORDS, machine.words)).strip()
-    yield from ("-kernel", str(machine.kernel), "-initrd", str(machine.initramfs), "-append", words)
+    yield from ("-kernel", str(machine.kernel), "-append", words)
+    if machine.initramfs is not None:
+        yield from ("-initrd", str(machine.initramfs))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from podperf.hosts.shell_script import shell_script
-from podperf.model import TrafficProfile
+from podperf.hosts.base import shell_script
+from podperf.model import AddressedTraffic, TrafficProfile
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 
 _WIDEN = shell_script("widen_bridges.sh", beside=__file__)
 
 
-def probed(sut: SystemUnderTest, traffic: TrafficProfile) -> TrafficProfile:
-    """The traffic, addressed into a chain that forwards, and whose bridges are ready for closed loops.
+def probed(sut: SystemUnderTest, profile: TrafficProfile) -> AddressedTraffic:
+    """Traffic of this profile, addressed into a chain that forwards, and whose bridges are ready for closed loops.
 
     Frames go in both directions once: a bridge looks through a whole bucket for an address that it has not learnt.
     PodperfError if no frames cross.
     """
     _widen_bridges(sut)
-    sut.probe(addressed(replace(traffic, directions=tuple(sut.entries) or traffic.directions), sut))
-    return addressed(traffic, sut)
+    sut.probe(addressed(replace(profile, directions=tuple(sut.entries) or profile.directions), sut))
+    return addressed(profile, sut)
 
 
 def _widen_bridges(sut: SystemUnderTest) -> None:

@@ -13,21 +13,23 @@ _REMEDY = "once: sudo ./podperf set-up virtual-worker"
 
 @dataclass(frozen=True)
 class Plugin:
-    """The plug-in in a machine. It writes what it counts to `executions`. Without one, `missing` says why."""
+    """The plug-in in a machine. It writes what it counts to `executions`, with `detail` if that is asked for. Without
+    a plug-in, `missing` says why."""
 
     executions: Path | None = None
     missing: str | None = None
+    detail: bool = False
 
     @property
     def words(self) -> list[str]:
-        """What QEMU is asked for."""
-        return (
-            [] if self.executions is None else ["-plugin", f"{_in_option(LIBRARY)},out={_in_option(self.executions)}"]
-        )
+        if self.executions is None:
+            return []
+        options = f"{_in_option(LIBRARY)},out={_in_option(self.executions)}"
+        return ["-plugin", f"{options},detail=on" if self.detail else options]
 
 
-def plugin_for(host: Host, qemu: str, folder: Path) -> Plugin:
-    """The plug-in, if this QEMU takes it. It writes to a file in this folder."""
+def plugin_for(host: Host, qemu: str, folder: Path, *, detail: bool = False) -> Plugin:
+    """The plug-in, if this QEMU takes it. It writes to a file in this folder, if asked in detail."""
     if host.ask("test", "-e", str(LIBRARY), check=False).exit_code:
         return Plugin(missing=f"QEMU's plug-in is not built; {_REMEDY}")
     probe = ("-machine", "none", "-nodefaults", "-display", "none", "-plugin", f"{_in_option(LIBRARY)},probe=on")
@@ -37,7 +39,7 @@ def plugin_for(host: Host, qemu: str, folder: Path) -> Plugin:
         said = " / ".join(tried.stderr.splitlines()[-1:]) or f"it ended with exit code {tried.exit_code}"
         needed = "QEMU 9.1 or newer with plug-ins is needed"
         return Plugin(missing=f"{version} does not take podperf's plug-in, so {needed} ({said})")
-    return Plugin(folder / "executions")
+    return Plugin(folder / "executions", detail=detail)
 
 
 def _in_option(path: Path) -> str:

@@ -11,15 +11,14 @@ from contextlib import ExitStack
 from itertools import pairwise
 from typing import ClassVar
 
-from podperf.dataplanes.base import DataPlane, PodQueues, RunningDataPlane, Worker
-from podperf.dataplanes.buffers import refuse_large_frames
+from podperf.dataplanes.base import DataPlane, PodQueues, RunningDataPlane, Worker, refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, receive_threads, together
 from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES, leave_queues_each, start_pods_with_ports
 from podperf.hosts.base import Host
 from podperf.hosts.linux import write_attribute
-from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.kernel.thread_time import kernel_users
+from podperf.kernel.threads import dedicate_receive_processing
 from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Pod
 from podperf.pods.cni import CniPlugins
@@ -32,6 +31,7 @@ class AfXdp(DataPlane):
     """The kernel fills the sockets from a port's receive thread, which takes turns with the pod's poller on one CPU."""
 
     name: ClassVar[str] = "af-xdp"
+    takes_tags: ClassVar[bool] = True
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
     pod_queues: ClassVar[PodQueues] = PodQueues.BY_CARD
@@ -84,7 +84,6 @@ class AfXdp(DataPlane):
             write_attribute(pod.host, interface, attribute, value)
 
     def _not_in_force(self, applications: Sequence[Application]) -> str | None:
-        """See RunningDataPlane.not_in_force."""
         return None
 
 
@@ -101,12 +100,12 @@ class AfXdpBusyPoll(AfXdp):
     interface_settings: ClassVar[Mapping[str, int]] = {"napi_defer_hard_irqs": 2, "gro_flush_timeout": 200_000}
 
     def _not_in_force(self, applications: Sequence[Application]) -> str | None:
-        pods = [each.sockets() for each in applications]
-        if not all(each["prefers_busy_polling"] for sockets in pods for each in sockets):
+        pods = [application.sockets() for application in applications]
+        if not all(socket["prefers_busy_polling"] for sockets in pods for socket in sockets):
             return "the kernel's AF_XDP sockets, or DPDK's driver for them, cannot prefer busy polling"
         # A socket knows its NAPI context after its first frame at the latest. With frames from one side only, a socket
         # that receives none may never know.
-        if not all(any(each["has_napi"] for each in sockets) for sockets in pods):
+        if not all(any(socket["has_napi"] for socket in sockets) for sockets in pods):
             return (
                 "the driver of these interfaces gives AF_XDP sockets no NAPI context, so there is nothing to busy-poll"
             )

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol
 
+from podperf.addressing import ADDRESSES, ChainAddresses
 from podperf.cpu_plan import CpuPlan
+from podperf.errors import PodperfError, Unavailable
+from podperf.frames import PLAIN, Headers
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.kernel.thread_time import CpuUser, kernel_users
 from podperf.model import Chain, Direction, Entry, NetworkingModel, PageSize, VirtualFunctionSettings
 from podperf.pods.base import Pod, PodStarter
-from podperf.pods.forwarders.base import Application
-from podperf.topology import BpfObjectSettings
+from podperf.pods.forwarders.base import ORDINARY_MTU, Application
 
 
 class Cabling(Enum):
@@ -46,6 +48,8 @@ class WorkerPort:
     mac: str
     peer_mac: str
     pci: str | None = None  # address of the device, `0000:81:00.0`; None if there is no PCI device behind the interface
+    driver: str = "veth"  # of the device
+    trunk: str | None = None  # the port itself, if `interface` is only the port's interface for a VLAN
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,14 @@ class Worker:
     sriov: VirtualFunctionSettings
     number: int = 0  # of a chain's workers, counted from the left
     hugepages: PageSize = PageSize.TWO_MIB  # of the memory of applications and switch, if the host has such pages
-    bpf_object: BpfObjectSettings | None = None  # that the topology names
+    settings: Any = None  # an object of the data plane's class `settings`, or None if the topology has none
     started: Sequence[Pod] = ()  # the pods that the runtime has started for this set-up
+    headers: Headers = PLAIN  # of the test frames
+
+    @property
+    def addresses(self) -> ChainAddresses:
+        """The addresses of the chain, of the family of the test frames."""
+        return ADDRESSES[self.headers.family]
 
     @property
     def receiving(self) -> Sequence[tuple[WorkerPort, int]]:
@@ -74,7 +84,7 @@ class Worker:
     @property
     def ports(self) -> Mapping[str, Host]:
         """The host of each port, by the port's name, before a data plane gives the ports to a pod or to DPDK."""
-        return {self.left.interface: self.host, self.right.interface: self.host}
+        return {port.trunk or port.interface: self.host for port in (self.left, self.right)}
 
     @property
     def entries(self) -> Mapping[Direction, Entry]:
@@ -141,9 +151,17 @@ class RunningDataPlane:
     """The `entries` of each further chain, if several chains stand beside each other."""
 
     def check(self) -> None:
-        """Raises PodperfError with the name of a process that has ended. Quick."""
+        """Raises PodperfError with the names of all processes that have ended, as one can take another along. Quick."""
+        ended: dict[str, PodperfError] = {}
         for part in self.parts:
-            part.check()
+            try:
+                part.check()
+            except PodperfError as error:
+                ended[str(error)] = error
+        if len(ended) > 1:
+            raise PodperfError("; ".join(ended))
+        for only in ended.values():
+            raise only
 
 
 class DataPlane(Protocol):
@@ -157,6 +175,13 @@ class DataPlane(Protocol):
     cabling: ClassVar[Cabling] = Cabling.WORKER
 
     least_pods: ClassVar[int] = 1
+
+    takes_tags: ClassVar[bool] = False
+    """Whether it handles frames with VLAN tags itself: it passes them on, or takes the tags off and puts them on again.
+    Otherwise it gets interfaces for the VLANs in place of the worker's ports."""
+
+    tracks_connections: ClassVar[bool] = False
+    """Whether the worker and the pods track each flow as a connection, of which the kernel has a limited number."""
 
     several_chains: ClassVar[bool] = False
     """Whether several chains can stand beside each other on the worker's ports (`Chain.chains`)."""
@@ -182,17 +207,28 @@ class DataPlane(Protocol):
     uses_virtual_functions: ClassVar[bool] = False
     """Whether the data plane uses virtual functions of the NIC. Their links may take seconds to come up."""
 
+    settings: ClassVar[type | None] = None
+    """The dataclass of the data plane's settings in `data_planes` of a topology (podperf.documents.settings)."""
+
     @staticmethod
     def unavailable(host: Host) -> str | None:
         """The reason why this host cannot run the data plane, with a remedy if there is one. None if the host can."""
 
     @staticmethod
-    def refused(host: Host, ports: Sequence[str]) -> str | None:
+    def refused(host: Host, ports: Mapping[str, str]) -> str | None:
         """The reason why these existing ports of the worker cannot run the data plane, or None. Found by a try.
 
-        Empty `ports`: the run makes veth ports.
+        `ports` has the driver of each interface. Empty: the run makes veth ports.
         """
         return None
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         """Build the data plane with its pods on this worker. A driver keeps no state, because it may build several."""
+
+
+def refuse_large_frames(mtu: int, holder: str) -> None:
+    """Raises Unavailable if frames of this MTU do not fit into one buffer of `holder`."""
+    if mtu > ORDINARY_MTU:
+        raise Unavailable(
+            f"a frame for an MTU of {mtu} does not fit one buffer of {holder}: those take frames of up to 1518 bytes"
+        )

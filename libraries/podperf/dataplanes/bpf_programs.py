@@ -6,17 +6,17 @@ program and its map end with the interface, after any end of the run.
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Host
-from podperf.hosts.json_answer import json_answer
-from podperf.hosts.linux import ip_json
+from podperf.hosts.base import CommandFailed, Host, json_answer, shell_script
+from podperf.hosts.linux import ip_json, link_named
 from podperf.hosts.programs import on_host
-from podperf.hosts.shell_script import shell_script
 
 OBJECTS = Path(__file__).parents[3] / "build" / "bpf"
 TC_REDIRECT, TC_PEER, XDP_REDIRECT = "tc_redirect", "tc_redirect_peer", "xdp_redirect"  # names of object files
@@ -30,9 +30,11 @@ _XDP_KEYWORDS = {NATIVE: "xdpdrv", GENERIC: "xdpgeneric", OFFLOADED: "xdpoffload
 
 def missing(host: Host) -> str | None:
     """The reason why programs cannot be loaded here, or None."""
-    if not all((OBJECTS / f"{name}.bpf.o").exists() for name in (TC_REDIRECT, TC_PEER, XDP_REDIRECT)):
+    objects = [OBJECTS / f"{name}.bpf.o" for name in (TC_REDIRECT, TC_PEER, XDP_REDIRECT)]
+    unbuilt = [str(path) for path in objects if not path.exists()]  # here: each host is given those that exist here
+    if unbuilt and host.ask("ls", *unbuilt, check=False, assumed="").exit_code:
         return "the BPF programs are not built; once: sudo ./podperf set-up"
-    if host.ask("sh", "-c", _FIND_BPFTOOL, check=False).exit_code:
+    if host.ask("sh", "-c", _FIND_BPFTOOL, check=False, assumed="").exit_code:
         return f"bpftool is not installed on {host.name} (Debian package bpftool, Ubuntu package linux-tools-generic)"
     return None
 
@@ -53,18 +55,36 @@ def attach_at_tc(host: Host, file: Path, program: Sequence[str], source: str) ->
     try:
         host.do(*_LOADING, "tc", "filter", "add", "dev", source, "ingress", *code)
     except CommandFailed as error:
-        name = file.name.removesuffix(".bpf.o")
-        raise PodperfError(f"the tc hook of {source} does not take the BPF program {name}: {error}") from error
+        said = " ".join(error.output.split()) or f"exit code {error.exit_code}"
+        if error.exit_code is None:
+            said = f"tc did not end in {said}"
+        raise PodperfError(f"the tc hook of {source} does not take {file.name}: {said}") from error
 
 
-def attach_at_xdp(host: Host, file: Path, program: Sequence[str], source: str) -> None:
-    """Attach a program of an object file to the XDP hook: the driver's, or the generic one if the driver has none."""
+def attach_at_xdp(
+    host: Host,
+    file: Path,
+    program: Sequence[str],
+    source: str,
+    modes: Sequence[str] = (NATIVE, GENERIC),
+    assumed: str = "",
+) -> None:
+    """Attach a program of an object file to the XDP hook, in the first of `modes` that works.
+
+    The driver may have the native hook. The kernel has the generic one for each interface.
+    """
     refusals = []
-    for mode in (NATIVE, GENERIC):
-        if not (said := _load_at_xdp(host, source, mode, file, program)):
+    for mode in modes:
+        if not (said := _load_at_xdp(host, source, mode, file, program, assumed)):
             return
         refusals.append(f"{mode}: {said}")
     raise PodperfError(f"the XDP hook of {source} does not take {file.name} ({'; '.join(refusals)})")
+
+
+def programs_in(host: Host, file: Path) -> list[str]:
+    """The sorted names of the programs that an object file has. Empty if bpftool cannot read it."""
+    said = host.ask(_bpftool(host), "gen", "skeleton", on_host(host, file), check=False).stdout
+    return sorted(re.findall(r"^\t+struct bpf_program \*(\w+);", said, re.MULTILINE))
 
 
 def set_target(host: Host, source: str, target: str) -> bool:
@@ -80,21 +100,17 @@ def set_target(host: Host, source: str, target: str) -> bool:
     return True
 
 
-def redirect_at_xdp(host: Host, source: str, target: str, modes: Sequence[str] = (NATIVE, GENERIC)) -> None:
+def redirect_at_xdp(
+    host: Host, source: str, target: str, modes: Sequence[str] = (NATIVE, GENERIC), assumed: str = ""
+) -> None:
     """Redirect frames that arrive at `source` to `target`, at the XDP hook, in the first of `modes` that works."""
-    refusals = []
-    for mode in modes:
-        if said := _load_at_xdp(host, source, mode):
-            refusals.append(f"{mode}: {said}")
-            continue
-        _set_target(host, _xdp_attached(host, source)["prog"]["id"], target)
-        return
-    raise PodperfError(f"the XDP hook of {source} does not take the BPF program ({'; '.join(refusals)})")
+    attach_at_xdp(host, OBJECTS / f"{XDP_REDIRECT}.bpf.o", ("section", "xdp"), source, modes, assumed)
+    _set_target(host, _xdp_attached(host, source)["prog"]["id"], target)
 
 
-def refusal(host: Host, interface: str, mode: str) -> str | None:
+def refusal(host: Host, interface: str, mode: str, assumed: str = "") -> str | None:
     """The kernel's reason against a program at this interface in this mode, or None. Loads a program and removes it."""
-    said = _load_at_xdp(host, interface, mode)
+    said = _load_at_xdp(host, interface, mode, assumed=assumed)
     if not said:
         host.do("ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], "off")
     return said
@@ -106,9 +122,10 @@ def _load_at_xdp(
     mode: str,
     file: Path = OBJECTS / f"{XDP_REDIRECT}.bpf.o",
     program: Sequence[str] = ("section", "xdp"),
+    assumed: str = "",
 ) -> str | None:
-    code = ("object", on_host(host, file), *program)
-    done = host.do(*_LOADING, "ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], *code, check=False)
+    attach = ("ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], "object", on_host(host, file), *program)
+    done = host.do(*_LOADING, *attach, check=False, assumed=assumed)
     if not done.exit_code:
         return None
     # The last line of libbpf has only the path of the program.
@@ -146,7 +163,8 @@ def _target(host: Host, program: int) -> str | None:
 
 def _tc_program(host: Host, interface: str) -> Mapping[str, Any]:
     question = ("tc", "-json", "filter", "show", "dev", interface, "ingress")
-    programs = json_answer(host, " ".join(question), host.ask(*question).stdout or "[]", _programs_of)
+    said = host.ask(*question, assumed='[{"options": {"prog": {"id": 1}}}]').stdout
+    programs = json_answer(host, " ".join(question), said or "[]", _programs_of)
     if not programs:
         raise PodperfError(f"on {host.name}, {interface} has no BPF program at its tc or XDP hook")
     return programs[0]
@@ -158,18 +176,18 @@ def _programs_of(filters: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _xdp_attached(host: Host, interface: str) -> Mapping[str, Any]:
     """The mode of the XDP program, and its id and tag under `prog`. `{}` without a program."""
-    return dict(ip_json(host, "-details", "link", "show", "dev", interface)[0].get("xdp", {}))
+    return dict(link_named(host, interface, "-details", xdp={"mode": 1, "prog": {"id": 1}}).get("xdp", {}))
 
 
 def _map_of(host: Host, program: int) -> Mapping[str, Any] | None:
-    """The map `target` of a program, as bpftool shows it."""
-    maps = bpftool_json(host, "prog", "show", "id", str(program)).get("map_ids", ())
-    shown = (bpftool_json(host, "map", "show", "id", str(each)) for each in maps)
+    maps = bpftool_json(host, "prog", "show", "id", str(program), assumed={"map_ids": [1]}).get("map_ids", ())
+    target = {"id": 1, "name": "target", "bytes_value": 4}
+    shown = (bpftool_json(host, "map", "show", "id", str(each), assumed=target) for each in maps)
     return next((dict(each) for each in shown if each.get("name") == "target"), None)
 
 
 def _set_target(host: Host, program: int, target: str) -> None:
-    index = ip_json(host, "link", "show", "dev", target)[0]["ifindex"]
+    index = link_named(host, target)["ifindex"]
     found = _map_of(host, program)
     if found is None:
         raise PodperfError(f"on {host.name}, the BPF program {program} has no map `target`")
@@ -178,11 +196,11 @@ def _set_target(host: Host, program: int, target: str) -> None:
     host.do(_bpftool(host), *command)
 
 
-def bpftool_json(host: Host, *arguments: str) -> Any:
-    """The answer of this host's bpftool."""
-    said = host.ask(_bpftool(host), "--json", *arguments).stdout
+def bpftool_json(host: Host, *arguments: str, assumed: Mapping[str, Any] | None = None) -> Any:
+    answer = None if assumed is None else json.dumps(assumed)
+    said = host.ask(_bpftool(host), "--json", *arguments, assumed=answer).stdout
     return json_answer(host, f"bpftool --json {' '.join(arguments)}", said, lambda answer: answer)
 
 
 def _bpftool(host: Host) -> str:
-    return host.ask("sh", "-c", _FIND_BPFTOOL, check=False).stdout.strip() or "bpftool"
+    return host.ask("sh", "-c", _FIND_BPFTOOL, check=False, assumed="").stdout.strip() or "bpftool"

@@ -11,14 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import ClassVar
 
-from podperf.addressing import (
-    SERVICE_PORT,
-    gateway_of,
-    left_of,
-    right_of,
-    service_from_left,
-    service_from_right,
-)
+from podperf.addressing import SERVICE_PORT
 from podperf.dataplanes.base import RunningDataPlane, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import static_address
@@ -27,28 +20,29 @@ from podperf.hosts.linux import configure, static_neighbour, sysctl
 from podperf.model import Chain, Direction, Entry
 from podperf.pods.base import Attachment
 from podperf.pods.cni import CniPlugins
-from podperf.pods.forwarders.address_translation import translate
-from podperf.pods.forwarders.kernel import NextHop, route_via
+from podperf.pods.forwarders.kernel import NextHop, route_via, translate
 
 
 class Docker(KernelPods):
     """One bridge for each segment, with the worker as its gateway. Each pod translates addresses to the next pod."""
 
     name: ClassVar[str] = "docker"
+    tracks_connections: ClassVar[bool] = True
     maps_ports: ClassVar[bool] = True
     """Whether CNI plug-ins publish the outermost pods at the worker's addresses, and masquerade for all pods."""
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
-        if host.ask("which", "iptables", check=False).exit_code:
+        if host.ask("which", "iptables", check=False, assumed="").exit_code:
             return "iptables is not installed; the CNI plug-in portmap needs it (Debian package iptables)"
         return CniPlugins(host).missing("bridge", "portmap", "static")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        last = chain.pods
-        sysctl(worker.host, net__ipv4__ip_forward=1)
-        outside_left, outside_right = service_from_left(0), service_from_right(last + 1)
-        tester_left, tester_right = service_from_right(0), service_from_left(last + 1)
+        last, addresses = chain.pods, worker.addresses
+        left_of, right_of, gateway_of = addresses.left_of, addresses.right_of, addresses.gateway_of
+        sysctl(worker.host, **addresses.forwarding)
+        outside_left, outside_right = addresses.service_from_left(0), addresses.service_from_right(last + 1)
+        tester_left, tester_right = addresses.service_from_right(0), addresses.service_from_left(last + 1)
         self._join(worker, worker.left, outside_left, tester_left)
         self._join(worker, worker.right, outside_right, tester_right)
 
@@ -62,20 +56,20 @@ class Docker(KernelPods):
         for number, pod in enumerate(pods, start=1):
             next_left = tester_left if number == 1 else left_of(number - 1)
             next_right = tester_right if number == last else right_of(number)
-            translate(pod, next_left, next_right, masquerade=True)
+            translate(pod, addresses, next_left, next_right, masquerade=True)
             to_left, to_right = NextHop("net1", gateway_of(number - 1)), NextHop("net2", gateway_of(number))
-            route_via(pod, {f"{tester_left}/32": to_left, f"{tester_right}/32": to_right})
+            route_via(pod, addresses, {addresses.alone(tester_left): to_left, addresses.alone(tester_right): to_right})
         entries = {
             Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, outside_left, SERVICE_PORT),
             Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, outside_right, SERVICE_PORT),
         }
-        return running_pods(worker, pods, entries, lambda: self.rules(worker.host))
+        return running_pods(worker, pods, entries, lambda: self.rules(worker))
 
     def _join(self, worker: Worker, port: WorkerPort, address: str, tester: str) -> None:
         configure(
             worker.host,
-            ("address", "add", f"{address}/32", "dev", port.interface),
-            ("route", "add", f"{tester}/32", "dev", port.interface, "scope", "link"),
+            ("address", "add", worker.addresses.alone(address), "dev", port.interface),
+            ("route", "add", worker.addresses.alone(tester), "dev", port.interface, "scope", "link"),
             static_neighbour(port.interface, tester, port.peer_mac),
         )
 
@@ -88,7 +82,7 @@ class Docker(KernelPods):
             "isGateway": True,
             "ipMasq": self.maps_ports,
             "mtu": worker.mtu,
-            "ipam": static_address(address, gateway=gateway_of(segment)),
+            "ipam": static_address(worker.addresses.on_segment(address), worker.addresses.gateway_of(segment)),
         }
         if published_on is None or not self.maps_ports:
             return Attachment(interface, f"docker{segment}", [bridge])
@@ -101,6 +95,89 @@ class Docker(KernelPods):
         portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
         return Attachment(interface, f"docker{segment}", [bridge, portmap], {"portMappings": [mapping]})
 
-    def rules(self, host: Host) -> Mapping[str, Sequence[str]]:
+    def rules(self, worker: Worker) -> Mapping[str, Sequence[str]]:
         """The rules of the worker that translate addresses, for the record."""
-        return {"iptables_nat": host.ask("iptables-save", "-t", "nat").stdout.splitlines()}
+        return {"iptables_nat": worker.host.ask(f"{worker.addresses.ip}tables-save", "-t", "nat").stdout.splitlines()}
+
+
+# The chains of kube-proxy's mode `nftables` (Kubernetes 1.33), with one endpoint for each Service.
+_RULES = """
+table {ip} kube-proxy {{
+  map service-ips {{
+    type {family}_addr . inet_proto . inet_service : verdict
+    elements = {{ {left} . udp . {port} : goto service-left, {right} . udp . {port} : goto service-right }}
+  }}
+  chain services {{
+    {ip} daddr . meta l4proto . th dport vmap @service-ips
+  }}
+  chain service-left {{
+    numgen random mod 1 vmap {{ 0 : goto endpoint-left }}
+  }}
+  chain service-right {{
+    numgen random mod 1 vmap {{ 0 : goto endpoint-right }}
+  }}
+  chain endpoint-left {{
+    {ip} saddr {left_pod} jump mark-for-masquerade
+    meta l4proto udp dnat to {left_endpoint}
+  }}
+  chain endpoint-right {{
+    {ip} saddr {right_pod} jump mark-for-masquerade
+    meta l4proto udp dnat to {right_endpoint}
+  }}
+  chain mark-for-masquerade {{
+    meta mark set meta mark | 0x4000
+  }}
+  chain masquerading {{
+    meta mark & 0x4000 == 0 return
+    meta mark set meta mark ^ 0x4000
+    masquerade fully-random
+  }}
+  chain nat-prerouting {{
+    type nat hook prerouting priority dstnat; policy accept;
+    jump services
+  }}
+  chain nat-postrouting {{
+    type nat hook postrouting priority srcnat; policy accept;
+    jump masquerading
+  }}
+}}
+"""
+
+
+class Service(Docker):
+    """A Service of Kubernetes in each direction, by the rules of kube-proxy, in front of a network like docker's.
+
+    A frame from outside is for the Service's address. The worker translates this address to that of the Service's
+    endpoint, the outermost pod. There is no masquerade on the worker.
+    """
+
+    name: ClassVar[str] = "service"
+    maps_ports: ClassVar[bool] = False
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        if host.ask("which", "nft", check=False, assumed="").exit_code:
+            return "nftables is not installed, and has the rules of the Service (Debian package nftables)"
+        return CniPlugins(host).missing("bridge", "static")
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        running = super().set_up(worker, chain, undo)
+        addresses = worker.addresses
+        left_pod, right_pod = addresses.right_of(0), addresses.left_of(chain.pods)
+        rules = _RULES.format(
+            family=addresses.family,
+            ip=addresses.ip,
+            left=addresses.service_from_left(0),
+            right=addresses.service_from_right(chain.pods + 1),
+            left_pod=left_pod,
+            right_pod=right_pod,
+            left_endpoint=addresses.with_port(left_pod, SERVICE_PORT),
+            right_endpoint=addresses.with_port(right_pod, SERVICE_PORT),
+            port=SERVICE_PORT,
+        )
+        worker.host.do("nft", "-f", "-", stdin=rules)
+        return running
+
+    def rules(self, worker: Worker) -> Mapping[str, Sequence[str]]:
+        rules = worker.host.ask("nft", "list", "table", worker.addresses.ip, "kube-proxy")
+        return {"nftables": rules.stdout.splitlines()}

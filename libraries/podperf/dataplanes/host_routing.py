@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from podperf.addressing import LEFT_NETWORK, RIGHT_NETWORK, gateway_of, left_of, right_of
+from podperf.addressing import ChainAddresses
 from podperf.dataplanes.base import Worker
 from podperf.hosts.base import Host
 from podperf.hosts.linux import configure, static_neighbour
@@ -24,11 +24,12 @@ class HostSide:
 
 def prepare_worker(worker: Worker, segments: int) -> None:
     """Switch forwarding on, give each port an address, and make the tester a fixed neighbour."""
-    changes: list[Sequence[str]] = []
-    for port, segment, tester in ((worker.left, 0, left_of(0)), (worker.right, segments, right_of(segments))):
-        changes.append(("address", "add", f"{gateway_of(segment)}/32", "dev", port.interface))
+    changes, addresses = list[Sequence[str]](), worker.addresses
+    ends = (worker.left, 0, addresses.left_of(0)), (worker.right, segments, addresses.right_of(segments))
+    for port, segment, tester in ends:
+        changes.append(("address", "add", addresses.alone(addresses.gateway_of(segment)), "dev", port.interface))
         changes.append(static_neighbour(port.interface, tester, port.peer_mac))
-    configure(worker.host, *changes, net__ipv4__ip_forward=1)
+    configure(worker.host, *changes, **addresses.forwarding)
 
 
 def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Mapping[Direction, Entry]:
@@ -37,12 +38,13 @@ def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Ma
     `pods` are the host sides of net1 and net2, from left to right. The route of a frame depends on the interface where
     it arrives, and not only on its destination. So each interface has a routing table of its own (ip-rule(8), `iif`).
     """
-    left, right = HostSide(worker.left.interface, left_of(0)), HostSide(worker.right.interface, right_of(len(pods)))
-    route_pairs(worker.host, [left, *(side for pod in pods for side in pod), right])
+    left = HostSide(worker.left.interface, worker.addresses.left_of(0))
+    right = HostSide(worker.right.interface, worker.addresses.right_of(len(pods)))
+    route_pairs(worker.host, worker.addresses, [left, *(side for pod in pods for side in pod), right])
     return worker.entries
 
 
-def route_pairs(host: Host, sides: Sequence[HostSide]) -> None:
+def route_pairs(host: Host, addresses: ChainAddresses, sides: Sequence[HostSide]) -> None:
     """Route frames between the two sides of each pair. `sides` lists the pairs from left to right.
 
     One interface can belong to two pairs. The destination address tells which pair a frame is for.
@@ -50,9 +52,9 @@ def route_pairs(host: Host, sides: Sequence[HostSide]) -> None:
     changes: list[Sequence[str]] = []
     for place in range(0, len(sides), 2):
         left, right = sides[place : place + 2]
-        changes += _route(FIRST_TABLE + place, left, right, RIGHT_NETWORK)
-        changes += _route(FIRST_TABLE + place + 1, right, left, LEFT_NETWORK)
-    configure(host, *changes)
+        changes += _route(FIRST_TABLE + place, left, right, addresses.right)
+        changes += _route(FIRST_TABLE + place + 1, right, left, addresses.left)
+    configure(host, *changes, ip_version=addresses.version)
 
 
 def _route(table: int, arriving: HostSide, leaving: HostSide, network: str) -> list[Sequence[str]]:

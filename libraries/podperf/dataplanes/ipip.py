@@ -5,14 +5,16 @@ The second node is a network namespace of the worker, at the far end of a veth p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from podperf.addressing import left_of, right_of
 from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_pairs
 from podperf.dataplanes.kernel_state import KernelPods, network_of, running_pods
 from podperf.dataplanes.routed import start_routed_pods
+from podperf.errors import Unavailable
+from podperf.frames import AddressFamily
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip, missing_link_type, module_as_before, sysctl
 from podperf.hosts.way_back import unload_at_the_end
@@ -36,6 +38,8 @@ class Ipip(KernelPods):
             return missing_link_type(host, MODULE, "remote", SECOND_NODE)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        if worker.addresses.family is not AddressFamily.IPV4:
+            raise Unavailable("an IPIP tunnel carries IPv4 packets only (RFC 2003), as Calico's mode IPIP does")
         unload_at_the_end(worker.host, MODULE, undo)
         node = worker.pods.start("node2", [], undo)
         node.add_veth(UNDERLAY, worker.host, UNDERLAY, worker.mtu + HEADER)
@@ -47,11 +51,15 @@ class Ipip(KernelPods):
         prepare_worker(worker, chain.pods)
         pods, sides = start_routed_pods(worker, node.host, chain.pods, undo)
         tunnel = HostSide(TUNNEL, None)
-        route_pairs(node.host, [tunnel, *(side for pod in sides for side in pod), tunnel])
-        left = HostSide(worker.left.interface, left_of(0))
-        right = HostSide(worker.right.interface, right_of(chain.pods))
-        route_pairs(worker.host, [left, tunnel, tunnel, right])
-        return running_pods(worker, pods, worker.entries, lambda: {"second_node": network_of(node.host)})
+        route_pairs(node.host, worker.addresses, [tunnel, *(side for pod in sides for side in pod), tunnel])
+        left = HostSide(worker.left.interface, worker.addresses.left_of(0))
+        right = HostSide(worker.right.interface, worker.addresses.right_of(chain.pods))
+        route_pairs(worker.host, worker.addresses, [left, tunnel, tunnel, right])
+
+        def describe() -> Mapping[str, Any]:
+            return {"second_node": network_of(node.host, worker.addresses)}
+
+        return running_pods(worker, pods, worker.entries, describe)
 
 
 def _add_tunnel(node: Host, mtu: int, local: str, remote: str) -> None:

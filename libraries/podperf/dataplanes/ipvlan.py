@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import ClassVar
 
-from podperf.addressing import SERVICE_PORT, service_from_left, service_from_right
+from podperf.addressing import SERVICE_PORT
 from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import parent_interfaces, static_address
@@ -18,8 +18,7 @@ from podperf.hosts.linux import mac_address, missing_link_type
 from podperf.model import Chain, Direction, Entry
 from podperf.pods.base import Attachment
 from podperf.pods.cni import CniPlugins
-from podperf.pods.forwarders.address_translation import translate
-from podperf.pods.forwarders.kernel import NextHop, route_via
+from podperf.pods.forwarders.kernel import NextHop, route_via, translate
 
 
 class Ipvlan(KernelPods):
@@ -32,12 +31,14 @@ class Ipvlan(KernelPods):
         return CniPlugins(host).missing("ipvlan", "static") or missing_link_type(host, "ipvlan")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        addresses = worker.addresses
+        service_from_left, service_from_right = addresses.service_from_left, addresses.service_from_right
         parents = [parent for _, parent in sorted(parent_interfaces(worker, chain).items())]
         pods = []
         for number in range(1, chain.pods + 1):
             attachments = [
-                self._attachment("net1", parents[number - 1], service_from_left(number), worker.mtu),
-                self._attachment("net2", parents[number], service_from_right(number), worker.mtu),
+                self._attachment("net1", parents[number - 1], addresses.alone(service_from_left(number)), worker.mtu),
+                self._attachment("net2", parents[number], addresses.alone(service_from_right(number)), worker.mtu),
             ]
             pods.append(worker.pods.start(f"pod{number}", attachments, undo))
         macs = [
@@ -47,10 +48,10 @@ class Ipvlan(KernelPods):
         ]
         for number, pod in enumerate(pods, start=1):
             next_left, next_right = service_from_right(number - 1), service_from_left(number + 1)
-            translate(pod, next_left, next_right, masquerade=False)
+            translate(pod, addresses, next_left, next_right, masquerade=False)
             to_left = NextHop("net1", next_left, macs[number - 1])
             to_right = NextHop("net2", next_right, macs[number])
-            route_via(pod, {f"{next_left}/32": to_left, f"{next_right}/32": to_right})
+            route_via(pod, addresses, {addresses.alone(next_left): to_left, addresses.alone(next_right): to_right})
         entries = {
             Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, service_from_left(1), SERVICE_PORT),
             Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, service_from_right(chain.pods), SERVICE_PORT),
@@ -58,6 +59,6 @@ class Ipvlan(KernelPods):
         return running_pods(worker, pods, entries)
 
     def _attachment(self, interface: str, parent: str, address: str, mtu: int) -> Attachment:
-        ipam = static_address(address, 32)
+        ipam = static_address(address)
         ipvlan = {"type": "ipvlan", "master": parent, "mode": "l2", "mtu": mtu, "ipam": ipam}
         return Attachment(interface, f"ipvlan-{parent}", [ipvlan])

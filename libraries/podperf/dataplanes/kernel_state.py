@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from podperf.addressing import ChainAddresses
 from podperf.dataplanes.base import DataPlane, Perishable, RunningDataPlane, Worker
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json
@@ -14,19 +15,20 @@ from podperf.pods.base import Pod
 from podperf.pods.forwarders import IN_KERNEL
 
 
-def network_of(host: Host) -> dict[str, Any]:
-    """Links, addresses, routes, rules and neighbours of one network namespace.
+def network_of(host: Host, addresses: ChainAddresses) -> dict[str, Any]:
+    """Links, addresses, neighbours, and the routes and rules of the family of `addresses`, of one network namespace.
 
     `bridge_nf_call_iptables`: whether bridged frames also pass iptables, which costs CPU time. None: the kernel cannot.
     """
     filtered = host.ask("sysctl", "-n", "-e", "net.bridge.bridge-nf-call-iptables", check=False).stdout.strip()
+    family, (*_, forwarding) = f"-{addresses.version}", addresses.forwarding
     return {
         "links": [_link(each) for each in ip_json(host, "-details", "address", "show")],
-        "routes": ip_json(host, "route", "show", "table", "all", "type", "unicast"),
-        "rules": ip_json(host, "rule", "show"),
+        "routes": ip_json(host, family, "route", "show", "table", "all", "type", "unicast"),
+        "rules": ip_json(host, family, "rule", "show"),
         "neighbours": ip_json(host, "neigh", "show"),
         "bridge_nf_call_iptables": filtered == "1" if filtered else None,
-        "ip_forward": host.ask("sysctl", "-n", "net.ipv4.ip_forward").stdout.strip() == "1",
+        "ip_forward": host.ask("sysctl", "-n", forwarding.replace("__", ".")).stdout.strip() == "1",
     }
 
 
@@ -49,8 +51,8 @@ def describe_kernel(worker: Worker, pods: Sequence[Pod]) -> dict[str, Any]:
     return {
         "kernel": worker.host.ask("uname", "-r").stdout.strip(),
         "runtime": dict(worker.pods.describe()),
-        "worker": network_of(worker.host),
-        "pods": {pod.name: network_of(pod.host) for pod in pods},
+        "worker": network_of(worker.host, worker.addresses),
+        "pods": {pod.name: network_of(pod.host, worker.addresses) for pod in pods},
     }
 
 

@@ -10,27 +10,26 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
-from podperf.dataplanes.buffers import refuse_large_frames
+from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker, refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, receive_threads, together
-from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES, leave_one_queue_each, start_pods_with_ports
+from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES, leave_queues_each, start_pods_with_ports
 from podperf.hosts.base import Host
 from podperf.hosts.linux import package_versions
 from podperf.hosts.run_directory import pod_socket
-from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.kernel.thread_time import kernel_users
+from podperf.kernel.threads import dedicate_receive_processing
 from podperf.model import Chain, NetworkingModel
-from podperf.pods import memif
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
-from podperf.pods.forwarders.dpdk import missing_drivers
+from podperf.pods.forwarders.dpdk import memif_device, missing_drivers
 
 
 class Memif(DataPlane):
     """One memif for each segment between two pods. The pod on the left is its server."""
 
     name: ClassVar[str] = "memif"
+    takes_tags: ClassVar[bool] = True
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     least_pods: ClassVar[int] = 2
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
@@ -42,7 +41,7 @@ class Memif(DataPlane):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "memif")
-        leave_one_queue_each(worker)
+        leave_queues_each(worker)
         sockets = [pod_socket(worker.directory, f"memif{segment}.sock") for segment in range(chain.pods + 1)]
         polling = PollingPods(worker, chain, undo)
         pods, ports = start_pods_with_ports(worker, chain.pods, undo)
@@ -53,9 +52,9 @@ class Memif(DataPlane):
         for place, pod in enumerate(pods):
             left, right = "net_af_xdp0,iface=net1", "net_af_xdp1,iface=net2"
             if pod is not pods[0]:
-                left = memif.dpdk_device(0, "client", sockets[place])
+                left = memif_device(0, "client", sockets[place])
             if pod is not pods[-1]:
-                right = memif.dpdk_device(1, "server", sockets[place + 1])
+                right = memif_device(1, "server", sockets[place + 1])
             polling.start(forwarder_of(chain), pod, [left, right])
         receiving = [receive_threads(worker.host, interface, cpu) for interface, cpu in outer.items()]
         first, *others = polling.pollers()

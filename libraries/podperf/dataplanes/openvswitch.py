@@ -6,14 +6,15 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from itertools import cycle
 from types import MappingProxyType
 from typing import Any
 
-from podperf.addressing import chain_from_left, chain_from_right
+from podperf.addressing import ChainAddresses
 from podperf.dataplanes.base import Worker
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host, Process
-from podperf.hosts.json_answer import json_answer
+from podperf.frames import AddressFamily
+from podperf.hosts.base import Host, Process, json_answer
 from podperf.hosts.linux import await_success
 from podperf.kernel.thread_time import CpuUser, Cycles
 from podperf.kernel.threads import held_to, threads_named
@@ -29,7 +30,7 @@ ANSWER_TIMEOUT = 60  # seconds, enough for an emulated CPU; on a free core a por
 
 def missing(host: Host, daemon: str) -> str | None:
     """The reason why the host cannot run this switch, or None."""
-    if not host.ask("which", "ovsdb-server", daemon, check=False).exit_code:
+    if not host.ask("which", "ovsdb-server", daemon, check=False, assumed="").exit_code:
         return None
     package = "openvswitch-switch" if daemon == PLAIN else "openvswitch-switch-dpdk"
     return f"Open vSwitch{'' if daemon == PLAIN else ' with DPDK'} is not installed (Debian package {package})"
@@ -46,7 +47,10 @@ def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[i
     If a thread sleeps in its turn, the previous thread keeps the CPU. The pollers stand between the receive threads. So
     if frames come from one side only, a poller keeps the CPU.
     """
-    left, right = (threads_named(worker.host, f"napi/{each.interface}-") for each in (worker.left, worker.right))
+    left, right = (
+        threads_named(worker.host, f"napi/{each.interface}-", assumed=0 if each.pci else 1)
+        for each in (worker.left, worker.right)
+    )
     busy = {cpu: list(threads) for cpu, threads in pollers.items()}
     cpus = worker.cpus
     busy[cpus.receives_left] = left + busy.get(cpus.receives_left, [])
@@ -54,14 +58,14 @@ def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[i
     return busy
 
 
-def entries_of_chains(chain: Chain) -> list[Mapping[Direction, Entry]]:
+def entries_of_chains(chain: Chain, addresses: ChainAddresses) -> list[Mapping[Direction, Entry]]:
     """The destinations by which `OpenVSwitch.join_chains` tells chains apart. A single chain takes all frames."""
     if chain.chains == 1:
         return [{}]
     return [
         {
-            Direction.LEFT_TO_RIGHT: Entry(address=chain_from_left(number)),
-            Direction.RIGHT_TO_LEFT: Entry(address=chain_from_right(number)),
+            Direction.LEFT_TO_RIGHT: Entry(address=addresses.chain_from_left(number)),
+            Direction.RIGHT_TO_LEFT: Entry(address=addresses.chain_from_right(number)),
         }
         for number in range(chain.chains)
     ]
@@ -84,6 +88,7 @@ class OpenVSwitch:
         `configuration` is the `other_config` with which it starts (ovs-vswitchd.conf.db(5))."""
         self._host, self._directory = host, directory
         self._ports = 0  # so far
+        self._polled = int(configuration.get("pmd-cpu-mask", "0x1"), 16)  # the mask of the pollers' CPUs
         self._database = f"{directory}/db.sock"
         self._control = f"{directory}/vswitchd.ctl"
         host.do("rm", "-rf", directory)  # a killed run may have left a database
@@ -135,14 +140,16 @@ class OpenVSwitch:
 
     def _controllers(self) -> set[int]:
         polling = {thread for threads in self.pollers().values() for thread in threads}
-        return set(threads_named(self._host, "", of=self.process.pid)) - polling
+        return set(threads_named(self._host, "", of=self.process.pid, assumed=1)) - polling
 
     def pollers(self) -> dict[int, list[int]]:
         """The threads of the PMDs, by CPU."""
         found = {}
-        for thread in threads_named(self._host, "pmd-c", of=self.process.pid):
+        assumed = [cpu for cpu in range(self._polled.bit_length()) if self._polled >> cpu & 1]
+        threads = threads_named(self._host, "pmd-c", of=self.process.pid, assumed=len(assumed))
+        for thread, cpu in zip(threads, cycle(assumed)):
             # Named after their CPU and their number: pmd-c01/id:8.
-            name = self._host.get(f"/proc/{self.process.pid}/task/{thread}/comm").decode()
+            name = self._host.get(f"/proc/{self.process.pid}/task/{thread}/comm", f"pmd-c{cpu:02}".encode()).decode()
             found[int(name.removeprefix("pmd-c").split("/")[0])] = [thread]
         return found
 
@@ -186,16 +193,13 @@ class OpenVSwitch:
         return ["ovs-vsctl", f"--db={self._remote}", f"--timeout={timeout}"]
 
     def ofctl(self, *arguments: str, stdin: str | None = None) -> str:
-        """Change a bridge by OpenFlow."""
         return self._host.do("env", *self._environment, "ovs-ofctl", *arguments, stdin=stdin).stdout
 
     def flows(self, bridge: str) -> list[str]:
-        """The OpenFlow rules of a bridge."""
         command = ("env", *self._environment, "ovs-ofctl", "dump-flows", "--no-stats", bridge)
         return self._host.ask(*command).stdout.splitlines()
 
     def appctl(self, *arguments: str) -> str:
-        """Ask the running switch."""
         return self._host.ask("ovs-appctl", "-t", self._control, *arguments).stdout
 
     def add_ports(self, bridge: str, ports: Mapping[str, Mapping[str, str]]) -> list[int]:
@@ -212,7 +216,9 @@ class OpenVSwitch:
             words += ["--", "set", "Interface", interface, *(f"{name}={value}" for name, value in wanted.items())]
         before = len(self.process.errors())
         self.vsctl(*words[1:])
-        rows = zip(ports, self._rows("Interface", *ports), strict=True)
+        assumed = [[number, ["set", []]] for number in range(self._ports - len(ports) + 1, self._ports + 1)]
+        answer = json.dumps({"headings": ["ofport", "error"], "data": assumed})
+        rows = zip(ports, self._rows("Interface", *ports, assumed=answer), strict=True)
         return [self._port_number(name, row, before) for name, row in rows]
 
     def _port_number(self, interface: str, row: Mapping[str, Any], before: int) -> int:
@@ -225,32 +231,45 @@ class OpenVSwitch:
         cause = f": {complaints}" if complaints else ""
         raise PodperfError(f"Open vSwitch refused the port {interface}: {row['error'] or 'no reason given'}{cause}")
 
-    def join(self, bridge: str, ports: Sequence[int]) -> None:
-        """Join `ports` of a chain to segments, two by two. Frames that enter one port of a segment leave the other."""
+    def join(self, bridge: str, ports: Sequence[int], tags: tuple[int, int] | None = None) -> None:
+        """Join `ports` of a chain to segments, two by two. Frames that enter one port of a segment leave the other.
+
+        With `tags`, the first port is a trunk with frames of the first VLAN ID, and the last one with frames of the
+        other ID. All other ports are access ports: their frames have no tags.
+        """
         segments = list(zip(ports[::2], ports[1::2], strict=True))
         ways = segments + [(other, one) for one, other in segments]
-        self._add_flows(bridge, [(f"in_port={source}", target) for source, target in ways])
+        trunks = {} if tags is None else {ports[0]: tags[0], ports[-1]: tags[1]}
+        flows = []
+        for source, target in ways:
+            actions = ["strip_vlan"] if source in trunks else []
+            actions += [f"mod_vlan_vid:{trunks[target]}"] if target in trunks else []
+            flows.append((f"in_port={source}", ",".join([*actions, f"output:{target}"])))
+        self._add_flows(bridge, flows)
 
-    def join_chains(self, bridge: str, ends: tuple[int, int], chains: Sequence[Sequence[int]]) -> None:
+    def join_chains(
+        self, bridge: str, ends: tuple[int, int], chains: Sequence[Sequence[int]], addresses: ChainAddresses
+    ) -> None:
         """Join the ports of several chains that share the `ends`. A frame that enters an end goes to the chain of its
         destination address (podperf.addressing)."""
         left, right = ends
+        to = "ip,nw_dst" if addresses.family is AddressFamily.IPV4 else "ipv6,ipv6_dst"  # ovs-fields(7)
         for number, (first, *inner, last) in enumerate(chains):
             self._add_flows(
                 bridge,
                 [
-                    (f"in_port={left},ip,nw_dst={chain_from_left(number)}", first),
-                    (f"in_port={right},ip,nw_dst={chain_from_right(number)}", last),
-                    (f"in_port={first}", left),
-                    (f"in_port={last}", right),
+                    (f"in_port={left},{to}={addresses.chain_from_left(number)}", f"output:{first}"),
+                    (f"in_port={right},{to}={addresses.chain_from_right(number)}", f"output:{last}"),
+                    (f"in_port={first}", f"output:{left}"),
+                    (f"in_port={last}", f"output:{right}"),
                 ],
             )
             if inner:
                 self.join(bridge, inner)
 
-    def _add_flows(self, bridge: str, flows: Sequence[tuple[str, int]]) -> None:
-        """For each of these matches, output to this port."""
-        text = "".join(f"{match},actions=output:{target}\n" for match, target in flows)
+    def _add_flows(self, bridge: str, flows: Sequence[tuple[str, str]]) -> None:
+        """For each of these matches, take these actions."""
+        text = "".join(f"{match},actions={actions}\n" for match, actions in flows)
         self.ofctl("add-flows", bridge, "-", stdin=text)
 
     def row(self, table: str, record: str) -> dict[str, Any]:
@@ -258,9 +277,9 @@ class OpenVSwitch:
         (row,) = self._rows(table, record)
         return row
 
-    def _rows(self, table: str, *records: str) -> list[dict[str, Any]]:
+    def _rows(self, table: str, *records: str, assumed: str | None = None) -> list[dict[str, Any]]:
         question = (*self._vsctl(ANSWER_TIMEOUT), "--format=json", "list", table, *records)
-        said = self._host.ask(*question, timeout=ANSWER_TIMEOUT + 5).stdout
+        said = self._host.ask(*question, timeout=ANSWER_TIMEOUT + 5, assumed=assumed).stdout
         return json_answer(self._host, " ".join(question), said, _rows_of)
 
 

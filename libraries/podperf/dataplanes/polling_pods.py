@@ -46,7 +46,7 @@ class PollingPods:
                 f"{pod.name} has {len(pod.own_cpus)} CPUs alone, and is to poll on {cpus.allocation.cpus}: "
                 "pods.settings.cpus of the topology gives it more"
             )
-        share = Share(cpus.pods[place], self.in_hugepages, cpus.allocation, cpus.further_of(place))
+        share = Share(cpus.pods[place], self.in_hugepages, cpus.allocation, cpus.further_of(place), self._worker.mtu)
         application = forwarder.launch(pod, devices, share, self._undo)
         self.applications.append(application)
         return application
@@ -61,7 +61,6 @@ class PollingPods:
             application.begin()
 
     def pollers(self) -> list[Pollers]:
-        """The pollers of each pod."""
         cpus = self._cpus
         return [
             _by_cpu((cpu, *cpus.further_of(place)), each.pollers())
@@ -86,20 +85,19 @@ class PollingPods:
         beside_pods: Sequence[CpuUser] = (),
         further_entries: Sequence[Mapping[Direction, Entry]] = (),
     ) -> RunningDataPlane:
-        """Let `pollers` take turns, which include those of the pods. Returns the data plane of pods and `switch`.
+        """Let `pollers`, those of the pods included, take turns. Returns the data plane of pods and `switch`.
 
         Without `entries`, pods and switch forward frames unchanged. `further_entries` are those of further chains
-        beside the first. `beside_pods` has the other threads that take CPU
-        time for frames.
+        beside the first. `beside_pods` has the other threads that take CPU time for frames.
         """
         turns = take_turns(self._worker.host, pollers, self._undo, precedence=self._worker.cpus.precedence)
 
         def description() -> Mapping[str, Any]:
-            applications = {each.name: describe_application(each) for each in self.applications}
+            applications = {application.name: describe_application(application) for application in self.applications}
             return {**describe(), "applications": applications, "pollers": turns.describe()}
 
         parts: list[Perishable] = [*switch, *self.applications, turns]
-        of_pods = [cpu_user(self._worker.host, each) for each in self.applications]
+        of_pods = [cpu_user(self._worker.host, application) for application in self.applications]
         users = [turns.told(each) for each in (*beside_pods, *of_pods)]
         return RunningDataPlane(
             entries, ports, description, parts, self.applications, not_in_force, second_model, users, further_entries
@@ -119,7 +117,6 @@ def _by_cpu(cpus: Sequence[int], threads: Sequence[int]) -> Pollers:
 
 
 def cpu_user(host: Host, application: Application) -> CpuUser:
-    """The polling threads of a pod's application."""
     return CpuUser(application.name, host, application.pollers, polls=True, cycles=application.cycles)
 
 
@@ -132,10 +129,10 @@ def together(*groups: Pollers) -> dict[int, list[int]]:
     return found
 
 
-def receive_threads(host: Host, interface: str, *cpus: int) -> Pollers:
+def receive_threads(host: Host, interface: str, *cpus: int, assumed: int = 1) -> Pollers:
     """The kernel's threads that receive from an interface and fill a program's sockets or rings.
 
     They are on these CPUs as `dedicate_receive_processing` divides them.
     """
-    threads = sorted(threads_named(host, f"napi/{interface}-"))
+    threads = sorted(threads_named(host, f"napi/{interface}-", assumed=assumed))
     return {cpu: threads[place :: len(cpus)] for place, cpu in enumerate(cpus)}

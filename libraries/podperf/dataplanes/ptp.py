@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.addressing import gateway_of
 from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
@@ -28,6 +27,8 @@ class PointToPoint(KernelPods):
         return CniPlugins(host).missing("ptp", "static")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        gateway_of = worker.addresses.gateway_of
+
         def plugins(segment: int, address: str) -> list[dict[str, Any]]:
             ipam = static_address(address, gateway=gateway_of(segment))
             return [{"type": "ptp", "ipMasq": False, "mtu": worker.mtu, "ipam": ipam}]
@@ -37,6 +38,7 @@ class PointToPoint(KernelPods):
         for number, pod in enumerate(pods, start=1):
             forward(
                 pod,
+                worker.addresses,
                 to_left=NextHop("net1", gateway_of(number - 1)),
                 to_right=NextHop("net2", gateway_of(number)),
             )

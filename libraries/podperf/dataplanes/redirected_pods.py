@@ -34,7 +34,7 @@ class RedirectedPods(KernelPods):
         """Prepare the interfaces before frames are redirected to them. By default there is nothing to do."""
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        pods = start_pods_on_veth(worker, chain, undo)
+        pods = start_pods_on_veth(worker, chain.pods, undo)
         take_all_frames(worker)
         self.make_ready(worker, pods)
         pairs = patches(worker, pods)

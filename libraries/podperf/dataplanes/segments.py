@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from podperf.addressing import PREFIX_LENGTH, RIGHT_NETWORK, chain_from_right, left_of, right_of
+from podperf.addressing import ChainAddresses
 from podperf.dataplanes.base import Worker
 from podperf.hosts.linux import add_veth, ip
 from podperf.model import Chain, Direction, Entry
@@ -21,10 +21,10 @@ from podperf.pods.base import Attachment, Pod
 from podperf.pods.forwarders.kernel import NextHop, forward, route_via
 
 
-def static_address(address: str, prefix_length: int = PREFIX_LENGTH, gateway: str | None = None) -> dict[str, Any]:
-    """An `ipam` section for the CNI plug-in `static`."""
+def static_address(address: str, gateway: str | None = None) -> dict[str, Any]:
+    """An `ipam` section for the CNI plug-in `static`. The address has the length of its prefix: `10.254.0.2/24`."""
     of_gateway = {} if gateway is None else {"gateway": gateway}
-    return {"type": "static", "addresses": [{"address": f"{address}/{prefix_length}", **of_gateway}]}
+    return {"type": "static", "addresses": [{"address": address, **of_gateway}]}
 
 
 def start_pods(
@@ -34,10 +34,11 @@ def start_pods(
 
     `plugins(network, address)` gives the CNI plug-ins that attach one interface with this address to this network.
     """
+    left_of, right_of = worker.addresses.left_of, worker.addresses.right_of
 
     def attached(interface: str, segment: int, address: str) -> Attachment:
         network = network_of_segment(chain, segment)
-        return Attachment(interface, f"segment{network}", plugins(network, address))
+        return Attachment(interface, f"segment{network}", plugins(network, worker.addresses.on_segment(address)))
 
     pods: list[Pod] = []
     for line in parallel_chains(chain):
@@ -49,8 +50,8 @@ def start_pods(
             pods.append(worker.pods.start(f"pod{len(pods) + 1}", attachments, undo))
     if chain.common_pod:
         attachments = [
-            attached(each.into_common, each.segments[-2], right_of(each.segments[-2]))
-            for each in parallel_chains(chain)
+            attached(parallel_chain.into_common, parallel_chain.segments[-2], right_of(parallel_chain.segments[-2]))
+            for parallel_chain in parallel_chains(chain)
         ]
         attachments.append(attached("net2", chain.pods, left_of(chain.pods)))
         pods.append(worker.pods.start(f"pod{len(pods) + 1}", attachments, undo))
@@ -76,25 +77,27 @@ class ParallelChain:
 
 
 def parallel_chains(chain: Chain) -> list[ParallelChain]:
-    """The chains that stand beside each other."""
     own, each = chain.pods - chain.common_pod, chain.pods + 1
     return [ParallelChain(number, own, range(number * each, (number + 1) * each)) for number in range(chain.chains)]
 
 
 def network_of_segment(chain: Chain, segment: int) -> int:
-    """The network of a segment."""
     place = segment % (chain.pods + 1)
     return place if place in (0, chain.pods) else segment
 
 
-def start_pods_on_veth(worker: Worker, chain: Chain, undo: ExitStack) -> list[Pod]:
-    """The chain's pods. Each interface is one end of a veth pair. The data plane on the worker takes the other end."""
-    pods = []
-    for number in range(1, chain.pods + 1):
-        pod = worker.pods.start(f"pod{number}", [], undo)
-        for interface, end, address in (("net1", "a", right_of(number - 1)), ("net2", "b", left_of(number))):
-            with_prefix = f"{address}/{PREFIX_LENGTH}"
-            pod.add_veth(interface, worker.host, f"pod{number}{end}", worker.mtu, with_prefix)
+def start_pods_on_veth(worker: Worker, count: int, undo: ExitStack, before: int = 0) -> list[Pod]:
+    """So many pods, counted on from those `before` them. Each interface is one end of a veth pair.
+
+    The data plane on the worker takes the other end.
+    """
+    pods, addresses = [], worker.addresses
+    for number in range(1, count + 1):
+        name = f"pod{before + number}"
+        pod = worker.pods.start(name, [], undo)
+        ends = ("net1", "a", addresses.right_of(number - 1)), ("net2", "b", addresses.left_of(number))
+        for interface, end, address in ends:
+            pod.add_veth(interface, worker.host, f"{name}{end}", worker.mtu, addresses.on_segment(address))
         pods.append(pod)
     return pods
 
@@ -139,16 +142,19 @@ def forward_along(pods: Sequence[Pod], worker: Worker, first: int = 0) -> Mappin
     `first` is the chain's first segment.
     """
     left_macs, right_macs = neighbours(pods, worker)
-    _forward(pods, first, left_macs, right_macs)
+    _forward(pods, worker.addresses, first, left_macs, right_macs)
     return entries(pods, worker)
 
 
-def _forward(pods: Sequence[Pod], first: int, left_macs: Sequence[str], right_macs: Sequence[str]) -> None:
+def _forward(
+    pods: Sequence[Pod], addresses: ChainAddresses, first: int, left_macs: Sequence[str], right_macs: Sequence[str]
+) -> None:
     for index, pod in enumerate(pods):
         forward(
             pod,
-            to_left=NextHop("net1", left_of(first + index), left_macs[index]),
-            to_right=NextHop("net2", right_of(first + index + 1), right_macs[index + 1]),
+            addresses,
+            to_left=NextHop("net1", addresses.left_of(first + index), left_macs[index]),
+            to_right=NextHop("net2", addresses.right_of(first + index + 1), right_macs[index + 1]),
         )
 
 
@@ -156,7 +162,10 @@ def forward_along_each(chain: Chain, pods: Sequence[Pod], worker: Worker) -> lis
     """As `forward_along`, for each of the chains that stand beside each other. The entries of each chain."""
     if chain.common_pod:
         return _forward_by_common_pod(chain, pods, worker)
-    return [forward_along(each.pods(pods), worker, each.segments[0]) for each in parallel_chains(chain)]
+    return [
+        forward_along(parallel_chain.pods(pods), worker, parallel_chain.segments[0])
+        for parallel_chain in parallel_chains(chain)
+    ]
 
 
 def _forward_by_common_pod(chain: Chain, pods: Sequence[Pod], worker: Worker) -> list[Mapping[Direction, Entry]]:
@@ -164,18 +173,18 @@ def _forward_by_common_pod(chain: Chain, pods: Sequence[Pod], worker: Worker) ->
 
     Frames of the other chains come from addresses that the pod's routes have elsewhere. So it checks no sources.
     """
-    common, found = pods[-1], list[Mapping[Direction, Entry]]()
+    common, found, addresses = pods[-1], list[Mapping[Direction, Entry]](), worker.addresses
     unchecked = {f"net__ipv4__conf__{name}__rp_filter": 0 for name in ("all", *common.interfaces)}
-    hops = {RIGHT_NETWORK: NextHop("net2", right_of(chain.pods), worker.right.peer_mac)}
+    hops = {addresses.right: NextHop("net2", addresses.right_of(chain.pods), worker.right.peer_mac)}
     for line in parallel_chains(chain):
-        own, into, destination = line.pods(pods), line.into_common, chain_from_right(line.number)
+        own, into, destination = line.pods(pods), line.into_common, addresses.chain_from_right(line.number)
         left_macs = [worker.left.peer_mac, *(pod.interfaces["net2"].mac for pod in own)]
         right_macs = [*(pod.interfaces["net1"].mac for pod in own), common.interfaces[into].mac]
-        _forward(own, line.segments[0], left_macs, right_macs)
-        hops[f"{destination}/32"] = NextHop(into, left_of(line.segments[-2]), left_macs[-1])
+        _forward(own, addresses, line.segments[0], left_macs, right_macs)
+        hops[addresses.alone(destination)] = NextHop(into, addresses.left_of(line.segments[-2]), left_macs[-1])
         back = Entry(mac=common.interfaces["net2"].mac, address=destination)
         found.append({Direction.LEFT_TO_RIGHT: Entry(mac=right_macs[0]), Direction.RIGHT_TO_LEFT: back})
-    route_via(common, hops, **unchecked)
+    route_via(common, addresses, hops, **unchecked)
     return found
 
 

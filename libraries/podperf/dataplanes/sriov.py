@@ -11,8 +11,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
-from podperf.dataplanes.buffers import refuse_large_frames
+from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker, refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.dataplanes.segments import entries, forward_along
@@ -44,6 +43,7 @@ class Sriov(DataPlane):
     name: ClassVar[str] = "sriov"
     model: ClassVar[NetworkingModel] = NetworkingModel.SMART_NIC
     forwarders: ClassVar[Sequence[str]] = ("testpmd-mac", IN_KERNEL)
+    takes_tags: ClassVar[bool] = True
     uses_virtual_functions: ClassVar[bool] = True
     program_capabilities: ClassVar[tuple[str, ...]] = VFIO_CAPABILITIES
 

@@ -37,7 +37,7 @@ class FunctionsAtEnds:
         """The forwarder of a pod with these devices. It sets the destination MAC only of frames that leave by a VF,
         because the NIC's switch needs a MAC and the virtual switch does not."""
         peers = {self.first.address: self.worker.left.peer_mac, self.last.address: self.worker.right.peer_mac}
-        return on_to({each: peers[each] for each in devices if each in peers})
+        return on_to({device: peers[device] for device in devices if device in peers})
 
     @property
     def entries(self) -> Mapping[Direction, Entry]:
@@ -45,7 +45,6 @@ class FunctionsAtEnds:
         return {Direction.LEFT_TO_RIGHT: Entry(mac=self.first.mac), Direction.RIGHT_TO_LEFT: Entry(mac=self.last.mac)}
 
     def describe(self) -> dict[str, Any]:
-        """The kernel's description of both VFs and their ports."""
         return describe_vfs(self.worker, [self.first, self.last])
 
 
@@ -78,6 +77,7 @@ class SriovAndSwitch(DataPlane):
     least_pods: ClassVar[int] = 2
     forwarders: ClassVar[Sequence[str]] = ("testpmd-mac",)
     switch_has_cpus: ClassVar[bool] = True
+    takes_tags: ClassVar[bool] = True
     uses_virtual_functions: ClassVar[bool] = True
     program_capabilities: ClassVar[tuple[str, ...]] = VFIO_CAPABILITIES
     switch: ClassVar[type[Switch]]

@@ -39,7 +39,7 @@ def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
         undo.callback(pci.move_into_namespace, *arguments, check=False)
     way_back = WayBack(worker.host, undo)
     for name, address in addresses.items():
-        pci.remember(worker.host, address, way_back, ports[name].interface)
+        pci.remember(worker.host, address, ports[name].driver, way_back, ports[name].interface)
         pci.give_to_user_space(worker.host, address)
     return addresses
 
@@ -62,16 +62,12 @@ def _attachment(interface: str, port: WorkerPort) -> Attachment:
     return Attachment(interface, port.interface, [{"type": "host-device", "device": port.interface}])
 
 
-def leave_one_queue_each(worker: Worker) -> None:
-    """Let all frames of a port go to one queue, for programs that use the ports by AF_XDP: a socket serves one queue.
+def leave_queues_each(worker: Worker, queues: int = 1) -> None:
+    """Let the frames of a port go to so many queues, for programs that use the ports by AF_XDP: a socket serves one.
 
-    The port gets its queues back when the worker gets the port back.
+    With several, the pod's CPUs serve the queues in their order. The port gets its queues back when the worker gets the
+    port back.
     """
-    leave_queues_each(worker, 1)
-
-
-def leave_queues_each(worker: Worker, queues: int) -> None:
-    """Let the frames of a port go to so many queues. With several, the pod's CPUs serve the queues in their order."""
     for port, cpu in worker.receiving:
         if port.pci is not None:
             own = (cpu,) if queues == 1 else (worker.cpus.pods[0], *worker.cpus.further_of(0))
@@ -79,7 +75,7 @@ def leave_queues_each(worker: Worker, queues: int) -> None:
 
 
 def _refuse_virtual_functions(host: Host, port: WorkerPort) -> None:
-    number = pci.attribute(host, port.pci, "sriov_numvfs") if port.pci is not None else None
+    number = pci.attribute(host, port.pci, "sriov_numvfs", assumed="0") if port.pci is not None else None
     if number not in {None, "", "0"}:
         raise Unavailable(
             f"{port.interface} of {host.name} has {number} virtual functions, which taking it from the kernel would "
@@ -88,6 +84,4 @@ def _refuse_virtual_functions(host: Host, port: WorkerPort) -> None:
 
 
 def _can_be_had(host: Host, port: WorkerPort) -> bool:
-    if port.pci is None or pci.missing_user_space_driver(host):
-        return False
-    return pci.link(host, port.pci, "driver") not in pci.BIFURCATED
+    return port.pci is not None and not pci.missing_user_space_driver(host) and port.driver not in pci.BIFURCATED

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from podperf.addressing import left_of
 from podperf.dataplanes.base import Worker
 from podperf.dataplanes.polling_pods import PollingPods
 from podperf.dataplanes.segments import neighbours, start_pods, static_address
 from podperf.errors import Unavailable
 from podperf.hosts.way_back import WayBack
-from podperf.kernel import interrupts, pci, sriov
+from podperf.kernel import pci, queues, sriov
 from podperf.kernel.sriov import PhysicalFunction, VirtualFunction
 from podperf.model import Chain
 from podperf.pods.base import Pod
@@ -27,9 +26,9 @@ VFIO_CAPABILITIES = ("IPC_LOCK",)
 def missing(worker: Worker) -> str | None:
     """The reason why pods of this worker cannot run DPDK on VFs, with the remedy, or None."""
     for port in (worker.left, worker.right):
-        if port.pci is not None and (driver := pci.link(worker.host, port.pci, "driver")) in pci.BIFURCATED:
+        if port.driver in pci.BIFURCATED:
             return (
-                f"DPDK drives virtual functions of {port.interface} only together with {driver}, which podperf "
+                f"DPDK drives virtual functions of {port.interface} only together with {port.driver}, which podperf "
                 "cannot set up: let the pods' kernels forward (data plane sriov, forwarder=kernel)"
             )
     return pci.missing_user_space_driver(worker.host) or missing_drivers(worker.host, "mempool_ring")
@@ -51,8 +50,14 @@ def vfs_along(worker: Worker, of_pods: Mapping[str, Sequence[int]], undo: ExitSt
     """The VFs of the left or the right port that pods are to have, until `undo`, in the order of `of_pods`.
 
     They are those that the runtime of the pods gives, or podperf makes them. Raises Unavailable if the ports have too
-    few VFs.
+    few VFs, or do not take the VLAN tags off the test frames.
     """
+    tags = [[tag.id for tag in sent] for sent in (worker.headers.left, worker.headers.right)]
+    if any(tags) and tags != [[vlan] for vlan in worker.sriov.vlans]:
+        raise Unavailable(
+            f"test frames have the VLAN tags {tags[0]} on the left and {tags[1]} on the right, and virtual functions "
+            f"have {list(worker.sriov.vlans)}: set sriov.vlan of the worker to the VLAN of each port"
+        )
     ports = [_physical_function(worker, side) for side in (LEFT, RIGHT)]
     given = worker.pods.give_functions({pod: [ports[side] for side in sides] for pod, sides in of_pods.items()}, undo)
     wanted = [side for sides in of_pods.values() for side in sides]
@@ -95,13 +100,12 @@ def describe_vfs(worker: Worker, functions: Sequence[VirtualFunction]) -> dict[s
 
 
 def start_kernel_pods(worker: Worker, chain: Chain, functions: Sequence[VirtualFunction], undo: ExitStack) -> list[Pod]:
-    """Pods with the VFs' kernel interfaces."""
     names = [f"vf{place}" for place in range(len(functions))]
     for vf, name in zip(functions, names, strict=True):
         pci.move_into_namespace(worker.host, pci.give_to_kernel(worker.host, vf.address), worker.namespace, name)
 
     def plugins(segment: int, address: str) -> list[dict[str, Any]]:
-        place = 2 * segment - (address == left_of(segment))
+        place = 2 * segment - (address == worker.addresses.on_segment(worker.addresses.left_of(segment)))
         return [{"type": "host-device", "device": names[place], "ipam": static_address(address)}]
 
     pods = start_pods(worker, chain, plugins, undo)
@@ -109,8 +113,8 @@ def start_kernel_pods(worker: Worker, chain: Chain, functions: Sequence[VirtualF
         pod, interface = pods[place // 2], ("net1", "net2")[place % 2]
         sriov.set_queues(pod.host, interface, worker.sriov.queues)
         # A driver requests its interrupts when its interface is brought up. So steer them only now.
-        its = list(interrupts.affinities(worker.host, vf.address))
-        interrupts.steer(worker.host, its, worker.cpus.pods[place // 2])
+        its = list(queues.affinities(worker.host, vf.address))
+        queues.steer(worker.host, its, worker.cpus.pods[place // 2])
     for number, pod in enumerate(pods):
         sriov.await_links(pod.host, dict(zip(("net1", "net2"), functions[2 * number :], strict=False)))
     return pods
@@ -119,7 +123,6 @@ def start_kernel_pods(worker: Worker, chain: Chain, functions: Sequence[VirtualF
 def start_testpmd_pods(
     worker: Worker, chain: Chain, functions: Sequence[VirtualFunction], polling: PollingPods, undo: ExitStack
 ) -> list[Pod]:
-    """Pods whose testpmd drives the VFs."""
     for vf in functions:
         pci.give_to_user_space(worker.host, vf.address)
     pods = []

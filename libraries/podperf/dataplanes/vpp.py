@@ -50,7 +50,7 @@ _WITH_DPDK = "  plugin dpdk_plugin.so { enable }\n"
 _PLUGIN_FILES = 'bin=$(dirname "$(readlink -f "$(which vpp)")"); ls "$bin"/../lib*/$1 "$bin"/../lib*/*/$1'
 _COLOUR = re.compile(r"\x1b\[\d*m")
 # A row of `show runtime`: name, state, calls, vectors, suspends, clocks a packet, vectors a call.
-_NODE = re.compile(r"^(\S+)\s+([a-z][a-z ]*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)$")
+_NODE = re.compile(r"^(\S+)\s+([a-z]+(?: [a-z]+)*)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)$")
 _WAIT_FOR_ANSWER = 'until "$@"; do [ -e "/proc/$VPP/exe" ] || exit 1; sleep 0.05; done'
 
 
@@ -96,6 +96,7 @@ class Vpp:
             *("sh", "-c", _WAIT_FOR_ANSWER, "sh", "vppctl", "-s", self._socket, "show", "version"),
             check=False,
             timeout=START_TIMEOUT + 5,
+            assumed="",
         )
         self.check()
         if done.exit_code:
@@ -114,7 +115,7 @@ class Vpp:
 
     def pollers(self) -> dict[int, list[int]]:
         """The threads that forward, by CPU: the worker threads, or the main thread if there are none."""
-        workers = threads_named(self._host, "vpp_wk", of=self.process.pid)
+        workers = threads_named(self._host, "vpp_wk", of=self.process.pid, assumed=len(self._workers))
         if not workers:
             return {self._main: [self.process.pid]}
         return {cpu: [thread] for cpu, thread in zip(self._workers, workers, strict=True)}
@@ -124,9 +125,8 @@ class Vpp:
         return CpuUser("VPP", self._host, lambda: [each for found in self.pollers().values() for each in found], True)
 
     def ask(self, question: str) -> list[str]:
-        """The lines of VPP's answer to a command."""
         self.check()
-        return _lines(self._host.ask(*self._command_line(question), timeout=ANSWER_TIMEOUT))
+        return _lines(self._host.ask(*self._command_line(question), timeout=ANSWER_TIMEOUT, assumed=""))
 
     def do(self, command: str) -> list[str]:
         """Run a command that changes VPP. Returns the lines of the answer."""
@@ -150,7 +150,6 @@ class Vpp:
         self.configure(f"set interface state {name} up")
 
     def _plugins(self) -> list[str]:
-        """The plug-ins that VPP has loaded: file and version."""
         return [" ".join(line.split()[1:3]) for line in self.ask("show plugins") if "_plugin.so" in line]
 
     def describe(self) -> dict[str, Any]:
@@ -174,7 +173,7 @@ def _lines(done: Completed) -> list[str]:
 
 def missing(host: Host) -> str | None:
     """The reason why this host has no VPP that pods can use, with the remedy, or None. Starts nothing."""
-    if host.ask("which", "vpp", "vppctl", check=False).exit_code:
+    if host.ask("which", "vpp", "vppctl", check=False, assumed="").exit_code:
         return f"VPP is not installed ({REMEDY})"
     if _has_plugins(host, "*_plugin.so") and not _has_plugins(host, MEMIF):
         return f"VPP is installed on {host.name} without {_WITHOUT_MEMIF}"
@@ -182,12 +181,12 @@ def missing(host: Host) -> str | None:
 
 
 def drives_cards(host: Host) -> bool:
-    """Whether this host's VPP has the DPDK plug-in."""
     return _has_plugins(host, "dpdk_plugin.so")
 
 
 def _has_plugins(host: Host, pattern: str) -> bool:
-    return host.ask("sh", "-c", _PLUGIN_FILES, "sh", f"vpp_plugins/{pattern}", check=False).stdout != ""
+    command = ("sh", "-c", _PLUGIN_FILES, "sh", f"vpp_plugins/{pattern}")
+    return host.ask(*command, check=False, assumed=pattern).stdout != ""
 
 
 def _dpdk_section(devices: Mapping[str, str], *, in_hugepages: bool) -> str:

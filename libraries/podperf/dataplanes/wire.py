@@ -17,6 +17,7 @@ class Wire(DataPlane):
     """No switching component and no pod."""
 
     name: ClassVar[str] = "wire"
+    takes_tags: ClassVar[bool] = True
     model: ClassVar[NetworkingModel] = NetworkingModel.NONE
     cabling: ClassVar[Cabling] = Cabling.BACK_TO_BACK
     least_pods: ClassVar[int] = 0
@@ -36,3 +37,16 @@ class Wire(DataPlane):
     ) -> RunningDataPlane:
         """The path between ports of the tester. There is no worker to set up."""
         return RunningDataPlane(entries, ports, lambda: {"path": self.path}, cpu_users=self.cpu_users)
+
+
+class External(Wire):
+    """The black box between two existing ports: any vendor's switch, CNI or appliance. podperf sets nothing up.
+
+    The topology gives the destination addresses of frames.
+    """
+
+    name: ClassVar[str] = "external"
+    takes_tags: ClassVar[bool] = True
+    cabling: ClassVar[Cabling] = Cabling.EXISTING
+    cpu_users: ClassVar[Sequence[CpuUser] | None] = None
+    path: ClassVar[str] = "the tester's existing ports; podperf does not know the system between them"

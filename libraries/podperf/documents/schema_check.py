@@ -17,9 +17,9 @@ from podperf.documents.yaml_document import Document, Pointer, Problem
 Schema = Mapping[str, Any]
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, known: Iterable[object]) -> str:
     """`"; did you mean 'xdp'?"` if a known word is similar, else an empty text."""
-    near = difflib.get_close_matches(word.lower(), list(known), 1)
+    near = difflib.get_close_matches(word.lower(), [*map(str, known)], 1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
@@ -102,19 +102,23 @@ def allowed(schema: Schema) -> str:
             return "true, false"
         case "integer" | "number" as kind:
             return f"{'an integer' if kind == 'integer' else 'a number'}{_range(schema)}"
-    return str(schema["title"])
+    return str(schema.get("title") or "text")
 
 
 def _length(schema: Schema) -> str:
-    if "maxItems" not in schema:
-        return ""
-    least, most = schema["minItems"], schema["maxItems"]
+    least, most = schema.get("minItems", 0), schema.get("maxItems")
+    if most is None:
+        return f" of {least} or more" if least else ""
+    if not least:
+        return f" of at most {most}"
     return f" of {most}" if least == most else f" of {least} to {most}"
 
 
 def _range(schema: Schema) -> str:
-    if "exclusiveMinimum" in schema:
-        return f" above {schema['exclusiveMinimum']}"
-    if "maximum" in schema:
-        return f" from {schema['minimum']} to {schema['maximum']}"
-    return f", {schema['minimum']} or more" if "minimum" in schema else ""
+    above, least, most = (schema.get(each) for each in ("exclusiveMinimum", "minimum", "maximum"))
+    up_to = "" if most is None else f", {most} or less"
+    if above is not None:
+        return f" above {above}{up_to}"
+    if least is None:
+        return up_to
+    return f", {least} or more" if most is None else f" from {least} to {most}"

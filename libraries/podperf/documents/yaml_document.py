@@ -3,7 +3,7 @@
 This module reads scalars by the core schema of YAML 1.2, as an editor with a YAML language server does: `on` and `no`
 are text, 1e6 is a number, 010 is ten, and a MAC address without quotes stays text (YAML 1.1 reads some MAC addresses as
 numbers of base 60). Duplicate keys are problems. Aliases are refused, because a few lines of them can expand to
-gigabytes.
+gigabytes. Texts are checked here, before anything else reads them: none may steer the terminal of its reader.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from podperf.closed_paths import read_regular
 from podperf.errors import PodperfError
-from podperf.regular_files import read_regular
+from podperf.printable import printable
 
 MAX_FILE_BYTES = 100_000
 
@@ -194,12 +196,26 @@ class _Reading:
             return dict(self._members(node, pointer))
         if isinstance(node, yaml.SequenceNode):
             return [self._item(each, (*pointer, position)) for position, each in enumerate(node.value)]
-        self.texts[pointer] = node.value
+        text = self.texts[pointer] = self._harmless(node, pointer)
         try:
-            return _scalar(node.tag, node.value)
+            return _scalar(node.tag, text)
         except ValueError as error:
             self.problems.append(Problem(node.start_mark.line + 1, key_path(pointer), str(error)))
-            return node.value
+            return text
+
+    def _harmless(self, node: yaml.Node, pointer: Pointer) -> str:
+        """The text of a scalar, with codes for characters that steer a terminal, of which each is a problem.
+
+        Reports and terminals show these texts. A shell runs some of them, so that podperf may not change them silently.
+        """
+        text = printable(node.value)
+        if text != node.value:
+            place = next(place for place, (one, other) in enumerate(zip_longest(text, node.value)) if one != other)
+            found = (
+                f"found a character that steers a terminal, {ascii(node.value[place])[1:-1]}; allowed: text without it"
+            )
+            self.problems.append(Problem(node.start_mark.line + 1, key_path(pointer), found))
+        return text
 
     def _members(self, node: yaml.MappingNode, pointer: Pointer) -> Iterator[tuple[str, Any]]:
         for key_node, value_node in node.value:
@@ -207,7 +223,8 @@ class _Reading:
             if not isinstance(key_node, yaml.ScalarNode):
                 self.problems.append(Problem(line, key_path(pointer), "found a key that is not text; allowed: text"))
                 continue
-            inner = (*pointer, key_node.value)
+            key = self._harmless(key_node, pointer)
+            inner = (*pointer, key)
             if inner in self.lines:
                 first = self.lines[inner]
                 self.problems.append(
@@ -215,7 +232,7 @@ class _Reading:
                 )
                 continue
             self.lines[inner] = line
-            yield key_node.value, self.value(value_node, inner)
+            yield key, self.value(value_node, inner)
 
     def _item(self, node: yaml.Node, pointer: Pointer) -> Any:
         self.lines[pointer] = node.start_mark.line + 1

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from podperf.documents.schema_check import schema_problems
 from podperf.documents.yaml_document import read_yaml
 from podperf.errors import PodperfError
-from podperf.history.judgement import Judgement, Verdict
-from podperf.metrics import METRICS
+from podperf.history.judgement import Judgement, Verdict, judge
+from podperf.history.trends import Row
+from podperf.metrics import METRICS, Metric
 
 FILE = "acknowledged.yaml"  # in the history's folder
 
@@ -62,14 +64,16 @@ class Acknowledgement:
 
     def covers(self, judgement: Judgement) -> bool:
         """Whether the acknowledgement is about this change. The date does not matter here."""
-        change, row = judgement.change, judgement.row
+        change = judgement.change
+        return change is not None and judgement.worse and self.knows(judgement.row, judgement.metric, abs(change.share))
+
+    def knows(self, row: Row, metric: Metric, share: float) -> bool:
+        """Whether it is about changes of this figure, and about one as large as this share."""
         return (
-            change is not None
-            and judgement.worse
-            and fnmatchcase(row.name, self.test)
-            and self.metric in (None, judgement.metric.name)
+            fnmatchcase(row.name, self.test)
+            and self.metric in (None, metric.name)
             and self.testbed in (None, row.testbed)
-            and abs(change.share) <= self.at_most
+            and share <= self.at_most
         )
 
 
@@ -95,7 +99,7 @@ def read_acknowledgements(path: Path) -> list[Acknowledgement]:
             )
         )
     if problems:
-        raise PodperfError("\n".join(each.render(str(path)) for each in problems))
+        raise PodperfError("\n".join(problem.render(str(path)) for problem in problems))
     return found
 
 
@@ -103,9 +107,12 @@ def acknowledge(
     judgements: Iterable[Judgement], known: Sequence[Acknowledgement], today: date
 ) -> tuple[list[Judgement], list[str]]:
     """The judgements, with known regressions marked. Also a sentence for each acknowledgement that has ended or has no
-    use."""
-    found, used, ended = [], set(), set()
-    for each in judgements:
+    use. A counted figure is judged beside the step that was acknowledged last."""
+    found, used, ended = [], set[int](), set[int]()
+    for judgement in judgements:
+        accepts = partial(_accept, judgement, known, today, used)
+        counted = judgement.metric.quantity.resolution is not None
+        each = judge(judgement.row, judgement.metric, accepts) if counted and known else judgement
         covering = [one for one in known if one.covers(each)]
         valid = [one for one in covering if today <= one.until]
         used |= {known.index(one) for one in valid}
@@ -120,6 +127,17 @@ def acknowledge(
         elif index not in used:
             remarks.append(f"the acknowledgement of {_name(each_known)} is about no regression of the newest run")
     return found, remarks
+
+
+def _accept(judgement: Judgement, known: Sequence[Acknowledgement], today: date, used: set[int], share: float) -> bool:
+    """Whether an acknowledgement accepts an earlier step of this figure. Its number is then among the used ones."""
+    numbers = {
+        number
+        for number, each in enumerate(known)
+        if today <= each.until and each.knows(judgement.row, judgement.metric, share)
+    }
+    used |= numbers
+    return bool(numbers)
 
 
 def _acknowledged(judgement: Judgement, known: Acknowledgement) -> Judgement:

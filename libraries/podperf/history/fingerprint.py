@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from podperf.dataplanes import DATA_PLANES
+from podperf.methods.presets import OWN_GOAL
 from podperf.metrics import Metric
+from podperf.model import CABLE, Chain, TrafficProfile
 from podperf.records import Record
 
 Fingerprint = Mapping[str, str]  # the parts by their names, in words
@@ -36,25 +38,32 @@ def fingerprint(record: Record, metric: Metric, ignored: Collection[str] = ()) -
 
     Versions of packages, of podperf and of the distribution are no parts, because a user may test different versions.
     """
-    chain, traffic = record["chain"] or {}, record["traffic"] or {}
-    environment, tester = record["environment"] or {}, record["tester"] or {}
-    further = environment.get("further_workers") or {}
-    workers = {"": environment, **{f"{name}: ": each for name, each in further.items() if isinstance(each, Mapping)}}
-    link = record["link_bits_per_second"]
+    chain, traffic = record.chain, record.traffic
+    further = record.environment.get("further_workers") or {}
+    workers = {"": record.environment, **{f"{name}: ": each for name, each in further.items() if each}}
+    link = record.link_bits_per_second
+    on_workers: dict[str, list[str]] = {}
+    for of, each in workers.items():
+        for name, words in _of_a_worker(each):
+            on_workers.setdefault(name, []).extend([f"{of}{words}"] if words else [])
     parts = {
-        **{name: "; ".join(f"{of}{words}" for of, each in workers.items() if (words := read(each)))
-           for name, read in _OF_A_WORKER.items()},
-        "data plane": str(chain.get("data_plane", "")),
-        "chain": _words(pods=chain.get("pods"), forwarder=chain.get("forwarder"), workers=chain.get("workers", 1)),
-        "hugepages": str((record.get("parameters") or {}).get("hugepage_size") or ""),
-        "frame": str(traffic["frame"]["name"]) if traffic else "",
-        "traffic": f"{' and '.join(traffic['directions'])}, flows {traffic['flows']}" if traffic else "",
+        **{name: "; ".join(found) for name, found in on_workers.items()},
+        "data plane": chain.data_plane if chain else "",
+        "chain": _chain(chain) if chain else "workers 1",
+        "hugepages": record.parameters.get("hugepage_size") or "",
+        "frame": traffic.frame.name if traffic else "",
+        "traffic": _words_of(traffic) if traffic else "",
         "link": f"{link:g} bit/s" if link else "",
         "placement": _placement(record),
-        "tester": _words(name=tester.get("name"), version=tester.get("version"), engine=tester.get("engine")),
+        "tester": _chosen(record.tester, "name", "version", "engine"),
         "method": _method(record, metric),
-    }  # fmt: skip
+    }
     return {name: parts[name] for name in PARTS if parts[name] and name not in ignored}
+
+
+def _words_of(traffic: TrafficProfile) -> str:
+    headers = f", {traffic.headers.words}" if traffic.headers.words else ""
+    return f"{' and '.join(traffic.directions)}, flows {traffic.flows}{headers}"
 
 
 def difference(old: Fingerprint, new: Fingerprint) -> str:
@@ -66,44 +75,21 @@ def difference(old: Fingerprint, new: Fingerprint) -> str:
     )
 
 
-def _machine(worker: Mapping[str, Any]) -> str:
-    platform = worker.get("platform") or {}
-    return _words(**{key: platform.get(key) for key in ("vendor", "product", "board", "virtualisation")})
-
-
-def _cpu(worker: Mapping[str, Any]) -> str:
+def _of_a_worker(worker: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The parts of one worker. Its memory is in whole GiB, because two kernels can differ by a few pages."""
+    known = {name: worker.get(name) or {} for name in ("platform", "cpu", "memory", "kernel", "mitigations")}
     names = ("model", "microcode", "sockets", "cores_per_socket", "threads_per_core")
-    cpu = worker.get("cpu") or {}
-    return _words(**{key: cpu.get(key) for key in (*names, "online", "isolated", "governor", "turbo")})
+    size, kernel = known["memory"].get("total_bytes"), known["kernel"]
+    yield "machine", _chosen(known["platform"], "vendor", "product", "board", "virtualisation")
+    yield "CPU", _chosen(known["cpu"], *names, "online", "isolated", "governor", "turbo")
+    yield "memory", f"{size / _GIB:.0f} GiB" if size else ""
+    yield "kernel", " ".join(str(kernel[key]) for key in ("release", "version") if kernel.get(key))
+    yield "kernel command line", str(kernel.get("command_line") or "")
+    yield "mitigations", _words(**known["mitigations"])
 
 
-def _memory(worker: Mapping[str, Any]) -> str:
-    """The memory in whole GiB. Two kernels can differ by a few pages."""
-    size = (worker.get("memory") or {}).get("total_bytes")
-    return f"{size / _GIB:.0f} GiB" if size else ""
-
-
-def _kernel(worker: Mapping[str, Any]) -> str:
-    kernel = worker.get("kernel") or {}
-    return " ".join(str(kernel[key]) for key in ("release", "version") if kernel.get(key))
-
-
-def _command_line(worker: Mapping[str, Any]) -> str:
-    return str((worker.get("kernel") or {}).get("command_line") or "")
-
-
-def _mitigations(worker: Mapping[str, Any]) -> str:
-    return _words(**(worker.get("mitigations") or {}))
-
-
-_OF_A_WORKER = {
-    "machine": _machine,
-    "CPU": _cpu,
-    "memory": _memory,
-    "kernel": _kernel,
-    "kernel command line": _command_line,
-    "mitigations": _mitigations,
-}
+def _chosen(found: Mapping[str, Any], *names: str) -> str:
+    return _words(**{name: found.get(name) for name in names})
 
 
 def _placement(record: Record) -> str:
@@ -111,18 +97,29 @@ def _placement(record: Record) -> str:
 
     Records of earlier versions name a CPU of the switch also for a data plane without a switch.
     """
-    placement, chain = record["placement"] or {}, record["chain"] or {}
-    kind = DATA_PLANES.get(str(chain.get("data_plane")))
-    left_out = {"pods"} if kind is None or kind.switch_has_cpus else {"pods", "switch"}
-    return _words(**{key: cpus for key, cpus in placement.items() if key not in left_out})
+    found, kind = record.placement, DATA_PLANES.get(record.chain.data_plane) if record.chain else None
+    if found is None:
+        return ""
+    own = record.roles[0].get("switch") if record.roles and (kind is None or kind.switch_has_cpus) else None
+    pages = None if found.hugepages_of_mib is None else bool(found.hugepages_of_mib)
+    return _words(
+        tester=found.tester, sut=found.sut, shared=found.shared, apart=found.apart, switch=own, hugepages=pages
+    )
 
 
 def _method(record: Record, metric: Metric) -> str:
-    """The method of the figure: the number and length of trials, the preset of a search."""
-    found = record["methods"].get(metric.method) or {}
+    """The method of the figure: number and length of trials, preset of a search, and which direction counts."""
+    found = record.method(metric.method)
     preset = (found.get("preset") or {}) if isinstance(found.get("preset"), Mapping) else {}
-    settings = {key: found.get(key) for key in ("trial_count", "trial_duration", "share", "of")}
+    own = (goal.get("loss_ratio") for goal in preset.get("goals") or () if goal.get("name") == metric.label == OWN_GOAL)
+    settings = {"loss_ratio": next(own, None)}
+    settings |= {key: found.get(key) for key in ("trial_count", "trial_duration", "share", "of", "judged_by")}
     return _words(preset=preset.get("name"), adapted=preset.get("adapted") or None, **settings)
+
+
+def _chain(chain: Chain) -> str:
+    join = None if chain.join == CABLE else chain.join
+    return _words(pods=chain.pods, forwarder=chain.forwarder, workers=chain.workers, join=join)
 
 
 def _words(**values: Any) -> str:
@@ -131,4 +128,4 @@ def _words(**values: Any) -> str:
 
 
 def _word(value: Any) -> str:
-    return " ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+    return " ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from podperf.figures import count, short, signed
 from podperf.history.changes import LEAST, LEAST_COUNTED, WINDOW, Change, newest_change, newest_counted_change
 from podperf.history.fingerprint import difference
 from podperf.history.trends import Point, Row
+from podperf.methods.functions import FunctionChange, differences
 from podperf.metrics import Metric
 
 
@@ -18,6 +20,7 @@ class Verdict(StrEnum):
 
     REGRESSION = "regression"
     FAILED = "failed"
+    MISSING = "missing"  # the run before has the test, and the newest run has not
     SUSPECTED = "suspected"  # only one run differs
     ACKNOWLEDGED = "acknowledged"  # a known regression
     PROGRESSION = "progression"
@@ -28,12 +31,17 @@ class Verdict(StrEnum):
     NOT_MEASURED = "not measured"  # the newest run has no figure
 
 
+NOT_JUDGED = {Verdict.NOT_COMPARABLE, Verdict.NOT_JUDGED, Verdict.NOT_MEASURED}
+"""A gate that has no other verdicts sees nothing. (Too few runs: that is how each history begins.)"""
+
+
 @dataclass(frozen=True)
 class Judgement:
     """The verdict on one metric of one test, with a sentence.
 
     `change` is there where two sets of runs were compared. `beginning` says where the series began, and why, if the
-    fingerprint has ever changed. `known` says why a regression is acknowledged, and until when.
+    fingerprint has ever changed. `known` says why a regression is acknowledged, and until when. `accepted` is the point
+    that a counted figure is compared with: the last one of the level that was accepted.
     """
 
     row: Row
@@ -43,6 +51,16 @@ class Judgement:
     change: Change | None = None
     beginning: str = ""
     known: str = ""
+    accepted: Point | None = None
+
+    @cached_property
+    def functions(self) -> Sequence[FunctionChange]:
+        """The functions that the change of a counted figure is in, the largest change first. Empty without a change, or
+        where a record does not tell."""
+        if self.accepted is None or self.change is None or not self.change.found:
+            return ()
+        before, after = self.accepted.functions, self.row.trends[self.metric][-1].functions
+        return differences(before, after) if before and after else ()
 
     @property
     def worse(self) -> bool:
@@ -60,9 +78,11 @@ def judge_all(rows: Iterable[Row]) -> list[Judgement]:
     return [judge(row, metric) for row in rows for metric in row.trends]
 
 
-def judge(row: Row, metric: Metric) -> Judgement:
-    """One metric of one test."""
+def judge(row: Row, metric: Metric, accepts: Callable[[float], bool] = lambda _: False) -> Judgement:
+    """One metric of one test. `accepts`: see `newest_counted_change`."""
     points = row.trends[metric]
+    if row.missing_since:
+        return Judgement(row, metric, Verdict.MISSING, f"the newest run has no such test, and {row.missing_since} has")
     if row.outcome in {"", "skipped", "interrupted"} or not points:
         reason = row.reason or "the newest run has no such test"
         return Judgement(row, metric, Verdict.NOT_MEASURED, reason)
@@ -72,20 +92,22 @@ def judge(row: Row, metric: Metric) -> Judgement:
         return Judgement(row, metric, verdict, newest.failed)
     if newest.judged is None:
         return Judgement(row, metric, Verdict.NOT_JUDGED, newest.doubtful)
-    figures = [each.judged for each in comparable(points) if each.judged is not None]
+    judged = [(each, each.judged) for each in comparable(points) if each.judged is not None]
+    figures = [figure for _, figure in judged]
     resolution, new_series = metric.quantity.resolution, beginning(points)
-    change = newest_counted_change(figures, resolution) if resolution else newest_change(figures[-WINDOW:])
+    change = newest_counted_change(figures, resolution, accepts) if resolution else newest_change(figures[-WINDOW:])
     if change is None:
         verdict = Verdict.NOT_COMPARABLE if new_series else Verdict.TOO_FEW
         needed = (LEAST_COUNTED if resolution else LEAST) + 1
         words = f"{count(len(figures), 'run')} to compare; {needed} are needed"
         return Judgement(row, metric, verdict, words, beginning=new_series)
-    return Judgement(row, metric, _verdict(change, metric), _sentence(change), change, new_series)
+    accepted = None if change.accepted is None else judged[change.accepted][0]
+    return Judgement(row, metric, _verdict(change, metric), _sentence(change), change, new_series, accepted=accepted)
 
 
 def comparable(points: Sequence[Point]) -> list[Point]:
     """The points with the fingerprint of the newest one."""
-    return [each for each in points if each.fingerprint == points[-1].fingerprint]
+    return [point for point in points if point.fingerprint == points[-1].fingerprint]
 
 
 def beginning(points: Sequence[Point]) -> str:

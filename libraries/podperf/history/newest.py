@@ -9,6 +9,7 @@ from podperf.figures import count, signed
 from podperf.history.judgement import Judgement, judge
 from podperf.history.runs import PastRun, TestKey, test_of
 from podperf.history.trends import Point, rows_of
+from podperf.methods.functions import in_words
 from podperf.metrics import Measured, Metric
 from podperf.records import Record
 
@@ -63,7 +64,7 @@ NOTHING_EARLIER = BesideEarlier(0, {})
 
 def compare_newest(earlier: Sequence[PastRun], newest: PastRun) -> BesideEarlier:
     """Judge each figure of the newest run as a history does, or beside the last run if there are too few."""
-    wanted = {test_of(each) for each in newest.records}
+    wanted = {test_of(record) for record in newest.records}
     compared, found = 0, dict[TestKey, list[DifferenceFromEarlier]]()
     for row in rows_of([*earlier, newest]):
         test = (row.testbed, row.suite, row.name)
@@ -96,6 +97,7 @@ def _difference(judgement: Judgement, before: Point, now: Point) -> DifferenceFr
             return None
         runs = f"{count(change.recent, 'run')} beside {change.reference} before"
         certainty = f"{judgement.verdict}: {runs}{'' if change.confirmed else ': repeat it'}"
+        certainty += f"; in {words}" if (words := in_words(judgement.functions)) else ""
         return DifferenceFromEarlier(metric, change.share, certainty, change.low, change.high)
     if before.figure is None or now.figure is None or not _apart(before.figure, now.figure):
         return None

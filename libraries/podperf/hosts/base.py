@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from textwrap import shorten
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from podperf.errors import PodperfError
 from podperf.hosts.output import MOST_MIB
@@ -14,8 +17,6 @@ from podperf.hosts.output import MOST_MIB
 
 @dataclass(frozen=True)
 class Completed:
-    """A command that ran to its end."""
-
     command: tuple[str, ...]
     exit_code: int
     stdout: str
@@ -51,25 +52,39 @@ class TooMuchOutput(PodperfError):
         super().__init__(f"on {host}, `{shown(command)}` said more than {MOST_MIB} MiB, which were not kept")
 
 
+class Refusal(str):
+    """The standard error of a command that a plan assumes to fail."""
+
+
+WRITTEN = "written"
+"""The answer to `ls` that a plan assumes: the names of the files that it has written into this folder."""
+
+ASSUMED_NUMBERS = count(10_000_000)
+"""Numbers of processes and threads that a plan assumes, each for one. Linux gives none so high (kernel.pid_max)."""
+
+Answer = str | Callable[[], str] | None
+"""The answer that a plan assumes, or a function that makes the answer if that takes further questions."""
+
+
 class Process(Protocol):
-    """A background process on a host. Standard input and output are lines."""
+    """A background process on a host. Standard input and output are lines. `assumed` is the answer in a plan."""
 
     pid: int
 
     def send(self, line: str) -> None:
         """Write one line. If the process has ended, raises PodperfError with its standard error."""
 
-    def receive(self, timeout: float) -> str:
+    def receive(self, timeout: float, assumed: str | None = None) -> str:
         """The next line of standard output, without its line end.
 
         Raises PodperfError if the process has ended, or after `timeout` seconds. Raises TooMuchOutput if lines were
         lost, because more than 16 MiB were unread.
         """
 
-    def alive(self) -> bool:
+    def alive(self, assumed: bool = True) -> bool:
         """True while the process runs."""
 
-    def errors(self) -> str:
+    def errors(self, assumed: str = "") -> str:
         """The text that the process has written to standard error so far, at most its last 1 MiB."""
 
     def stop(self, timeout: float = 5.0) -> None:
@@ -77,21 +92,29 @@ class Process(Protocol):
 
 
 class Host(Protocol):
-    """A place where commands run: this machine, one of its network namespaces, a machine behind SSH."""
+    """A place where commands run: this machine, one of its network namespaces, a machine behind SSH.
+
+    A plan carries nothing out (podperf.preflight.plan). So each question of a set-up has, beside it, the answer that a
+    plan assumes: `assumed`, the standard output of a command that succeeds, or the content of a file.
+    """
 
     name: str
 
-    def ask(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def ask(
+        self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0, assumed: Answer = None
+    ) -> Completed:
         """Run a command that changes nothing on the host: it reads something, or waits until something is true.
 
         CommandFailed if the command exits non-zero and `check` is set, or if it runs longer than `timeout` seconds.
         A command that runs too long is killed. A command that says more than 16 MiB is killed, too (TooMuchOutput).
         """
 
-    def do(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def do(
+        self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0, assumed: Answer = ""
+    ) -> Completed:
         """Run a command that changes something on the host. It ends, and fails, like a command of `ask`.
 
-        A plan shows only these commands.
+        A plan shows only these commands. `assumed` is the answer in a plan if something reads it.
         """
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
@@ -100,21 +123,46 @@ class Host(Protocol):
     def put(self, content: bytes, path: str) -> None:
         """Write a file on the host; folders are made."""
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, assumed: bytes | None = None) -> bytes:
         """Read a file of the host. FileNotFoundError when there is none, TooMuchOutput when it has more than 16 MiB."""
 
 
 class Commands(ABC):
     """`ask` and `do` of a host that runs the commands of both in the same way."""
 
-    def ask(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        """See Host."""
+    def ask(
+        self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0, assumed: Answer = None
+    ) -> Completed:
         return self._run(*command, stdin=stdin, check=check, timeout=timeout)
 
-    def do(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        """See Host."""
+    def do(
+        self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0, assumed: Answer = ""
+    ) -> Completed:
         return self._run(*command, stdin=stdin, check=check, timeout=timeout)
 
     @abstractmethod
     def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         """Run a command to its end."""
+
+
+Value = TypeVar("Value")
+
+MOST_QUOTED = 200  # characters of a wrong answer in a message
+
+
+def json_answer(host: Host, program: str, said: str, read: Callable[[Any], Value]) -> Value:
+    """The value that `read` takes from a program's answer in JSON.
+
+    Raises PodperfError, with the names of host and program, if the answer is no JSON, or if `read` lacks something.
+    """
+    try:
+        return read(json.loads(said))
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError, OverflowError) as error:
+        quoted = repr(said[:MOST_QUOTED])
+        raise PodperfError(f"on {host.name}, `{program}` gave no valid answer: {quoted}") from error
+
+
+def shell_script(name: str, beside: str) -> str:
+    """The text of a script for `sh -c`, without its comments. `beside` is the file of the module that runs it."""
+    lines = Path(beside).with_name(name).read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))

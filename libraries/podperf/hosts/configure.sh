@@ -1,8 +1,9 @@
 #!/bin/sh
-# Arguments: kernel parameters, as net/ipv4/ip_forward=1. Sets those that the kernel has. Then makes the changes on
-# standard input, with one call of ip.
-for each; do
-    file=/proc/sys/${each%%=*}
-    [ ! -e "$file" ] || echo "${each#*=}" >"$file" || exit
+# Arguments: kernel parameters, as net/ipv4/ip_forward=1, and then a command. Sets those that the kernel has. Then runs
+# the command, which reads the changes on standard input.
+while case $1 in *=*) ;; *) false ;; esac; do
+    file=/proc/sys/${1%%=*}
+    [ ! -e "$file" ] || echo "${1#*=}" >"$file" || exit
+    shift
 done
-exec ip -batch -
+exec "$@"

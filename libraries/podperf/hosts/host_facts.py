@@ -236,7 +236,7 @@ def _hugepages(host: Host) -> list[dict[str, Any]]:
     root = "/sys/kernel/mm/hugepages"
     return [
         {
-            "page_bytes": int(name.removeprefix("hugepages-").removesuffix("kB")) * 1024,
+            "of_mib": int(name.removeprefix("hugepages-").removesuffix("kB")) / 1024,
             "total": _integer(_file(host, f"{root}/{name}/nr_hugepages")),
             "free": _integer(_file(host, f"{root}/{name}/free_hugepages")),
         }

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import blake2b
+from ipaddress import ip_interface
 from typing import Any
+from zlib import crc32
 
+from podperf.addressing import mac_of
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Host, Process
-from podperf.hosts.json_answer import json_answer
-from podperf.hosts.shell_script import shell_script
+from podperf.hosts.base import CommandFailed, Host, Process, json_answer, shell_script
 
 LONGEST_SOCKET_PATH = 107  # bytes
 _FAILED_LINE = re.compile(r"^Command failed -:(\d+)$", re.MULTILINE)  # of `ip -batch`
@@ -32,20 +35,22 @@ _READ_ATTRIBUTE = f'{_SYSFS}{_TO_INTERFACE}{{ cat "$2" 2>/dev/null || echo 0; }}
 
 
 def ip(host: Host, *arguments: str) -> None:
-    """Change something with `ip`."""
     host.do("ip", *arguments)
 
 
-def configure(host: Host, *changes: Sequence[str], **settings: int) -> None:
+def configure(host: Host, *changes: Sequence[str], ip_version: int | None = None, **settings: int) -> None:
     """Set kernel parameters, as `sysctl` does, and then change several things, all with one command.
 
     Each change is the arguments of `ip`. Changes end at the first one that fails. The error is then that of this change
-    alone. A command costs milliseconds, so a chain is set up with few of them.
+    alone. A command costs milliseconds, so a chain is set up with few of them. Routing rules need `ip_version`, because
+    `ip` does not know it from their addresses.
     """
-    given = "".join(f"{' '.join(each)}\n" for each in changes)
+    given = "".join(f"{' '.join(change)}\n" for change in changes)
     parameters = [f"{name.replace('__', '/')}={value}" for name, value in settings.items()]
+    batch = ["ip", *([] if ip_version is None else [f"-{ip_version}"]), "-batch", "-"]
+    command = ["sh", "-c", _CONFIGURE, "sh", *parameters, *batch] if parameters else batch
     try:
-        host.do(*(["sh", "-c", _CONFIGURE, "sh", *parameters] if parameters else ["ip", "-batch", "-"]), stdin=given)
+        host.do(*command, stdin=given)
     except CommandFailed as error:
         failed = _FAILED_LINE.search(error.output)
         if failed is None:
@@ -54,9 +59,10 @@ def configure(host: Host, *changes: Sequence[str], **settings: int) -> None:
         raise CommandFailed(error.host, ["ip", *changes[int(failed[1]) - 1]], error.exit_code, said) from None
 
 
-def ip_json(host: Host, *arguments: str, check: bool = True) -> Any:
+def ip_json(host: Host, *arguments: str, check: bool = True, assumed: Sequence[Mapping[str, Any]] | None = None) -> Any:
     """The answer of `ip` as data. Without `check`, an empty list if the command fails."""
-    done = host.ask("ip", "-json", *arguments, check=check)
+    answer = None if assumed is None else json.dumps(assumed)
+    done = host.ask("ip", "-json", *arguments, check=check, assumed=answer)
     said = (done.stdout if done.exit_code == 0 else "").strip()
     return json_answer(host, f"ip -json {' '.join(arguments)}", said or "[]", _links)
 
@@ -67,6 +73,25 @@ def _links(answer: Any) -> list[dict[str, Any]]:
     return answer
 
 
+def link_named(host: Host, interface: str, *options: str, **assumed: Any) -> dict[str, Any]:
+    """One interface, as `ip` shows it with these options. A plan assumes these values of it beside the usual ones."""
+    known = [assumed_link(host, interface, **assumed)]
+    (link,) = ip_json(host, *options, "link", "show", "dev", interface, assumed=known)
+    return dict(link)
+
+
+def assumed_link(host: Host, interface: str, **known: Any) -> dict[str, Any]:
+    """The interface that a plan assumes, with numbers of its own."""
+    number = crc32(f"{interface} of {host.name}".encode())
+    own = {"ifname": interface, "ifindex": number, "link_index": number - 1, "address": assumed_mac(host, interface)}
+    return {**own, "flags": ["UP"], "mtu": 1500, "link_type": "ether", "addr_info": [], **known}
+
+
+def assumed_mac(host: Host, interface: str) -> str:
+    """The MAC of an interface that a plan assumes."""
+    return f"02:{blake2b(f'{interface} of {host.name}'.encode(), digest_size=5).digest().hex(':')}"
+
+
 def is_veth(link: Mapping[str, Any]) -> bool:
     """Whether a link, as `ip -json -details` shows it, is one end of a veth pair."""
     return bool(link.get("linkinfo", {}).get("info_kind") == "veth")
@@ -75,7 +100,7 @@ def is_veth(link: Mapping[str, Any]) -> bool:
 def await_carrier(host: Host, interface: str) -> bool:
     """Wait until an interface has a link. False if it has none after 15 s."""
     wait = ("timeout", str(CARRIER_PATIENCE), "sh", "-c", _AWAIT_CARRIER, "sh", interface)
-    return host.ask(*wait, check=False, timeout=CARRIER_PATIENCE + 5).exit_code == 0
+    return host.ask(*wait, check=False, timeout=CARRIER_PATIENCE + 5, assumed="").exit_code == 0
 
 
 def sysctl(host: Host, **settings: int) -> None:
@@ -87,8 +112,7 @@ def sysctl(host: Host, **settings: int) -> None:
 
 
 def mac_address(host: Host, interface: str) -> str:
-    """The MAC of an interface."""
-    return str(ip_json(host, "link", "show", "dev", interface)[0]["address"])
+    return mac_of(link_named(host, interface)["address"], f"{interface} of {host.name}")
 
 
 def add_veth(
@@ -111,15 +135,16 @@ def write_attribute(host: Host, interface: str, attribute: str, value: int) -> N
     host.do("unshare", "--mount", "sh", "-c", _WRITE_ATTRIBUTE, "sh", interface, attribute, str(value))
 
 
-def read_attribute(host: Host, interface: str, attribute: str) -> int:
+def read_attribute(host: Host, interface: str, attribute: str, assumed: int = 0) -> int:
     """The number in an attribute of an interface. 0 if the kernel does not have the attribute."""
-    return int(host.ask("unshare", "--mount", "sh", "-c", _READ_ATTRIBUTE, "sh", interface, attribute).stdout)
+    command = ("unshare", "--mount", "sh", "-c", _READ_ATTRIBUTE, "sh", interface, attribute)
+    return int(host.ask(*command, assumed=str(assumed)).stdout)
 
 
 def await_success(host: Host, process: Process, timeout: float, *command: str) -> bool:
     """Wait until a command succeeds. False after `timeout` seconds, or if the process has ended."""
     wait = ("timeout", f"{timeout:g}", "sh", "-c", _UNTIL_SUCCESS, "sh", str(process.pid))
-    return host.ask(*wait, *command, check=False, timeout=timeout + 5).exit_code == 0 and process.alive()
+    return host.ask(*wait, *command, check=False, timeout=timeout + 5, assumed="").exit_code == 0 and process.alive()
 
 
 def unix_socket(directory: str, name: str) -> str:
@@ -133,8 +158,16 @@ def unix_socket(directory: str, name: str) -> str:
     return path
 
 
+def add_address(host: Host, interface: str, address: str) -> None:
+    """Give an interface an address such as `198.18.0.1/24`. An IPv6 address switches IPv6 on there, as CNI plug-ins
+    do."""
+    ipv6 = ip_interface(address).version == 6
+    on = {f"net__ipv6__conf__{interface}__disable_ipv6": 0} if ipv6 else {}
+    configure(host, ("address", "add", address, "dev", interface), **on)
+
+
 def static_neighbour(interface: str, address: str, mac: str) -> Sequence[str]:
-    """The arguments of `ip` that add a static MAC for an address, so that no ARP disturbs a trial."""
+    """The arguments of `ip` that add a static MAC for an address, so that no question for it disturbs a trial."""
     return ("neigh", "replace", address, "lladdr", mac, "dev", interface, "nud", "permanent")
 
 
@@ -153,7 +186,7 @@ def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
 
 def module_loaded(host: Host, module: str) -> bool:
     """Whether this module is loaded, or built into the kernel and visible in sysfs."""
-    return host.ask("test", "-e", f"/sys/module/{module}", check=False).exit_code == 0
+    return host.ask("test", "-e", f"/sys/module/{module}", check=False, assumed="").exit_code == 0
 
 
 def unloading(module: str) -> str:

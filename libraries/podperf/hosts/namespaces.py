@@ -2,23 +2,70 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
 
-from podperf.hosts.base import Host
+from podperf.hosts.base import CommandFailed, Completed, Host, Process, TooMuchOutput, shell_script
 from podperf.hosts.linux import configure, ip
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.local import LocalHost
+
+
+class NetworkNamespace:
+    """A network namespace of a host, by its name under /run/netns. It shares everything else with the host."""
+
+    def __init__(self, namespace: str, host: Host | None = None) -> None:
+        self._host = host or LocalHost()
+        self.namespace = namespace
+        self.name = f"namespace {namespace}"
+        if not isinstance(self._host, LocalHost):
+            self.name += f" of {self._host.name}"
+        # nsenter, unlike `ip netns exec`, keeps the mount namespace: other namespaces stay reachable by name.
+        self._inside: tuple[str, ...] = ("nsenter", f"--net=/run/netns/{namespace}", "--")
+
+    def ask(self, *command: str, **how: Any) -> Completed:
+        with self._told_from_inside(command):
+            done = self._host.ask(*self._inside, *command, **how)
+        return replace(done, command=command)
+
+    def do(self, *command: str, **how: Any) -> Completed:
+        with self._told_from_inside(command):
+            done = self._host.do(*self._inside, *command, **how)
+        return replace(done, command=command)
+
+    @contextlib.contextmanager
+    def _told_from_inside(self, command: Sequence[str]) -> Iterator[None]:
+        """An error names this namespace and the command, without the words that enter the namespace."""
+        try:
+            yield
+        except CommandFailed as error:
+            raise CommandFailed(self.name, command, error.exit_code, error.output) from None
+        except TooMuchOutput:
+            raise TooMuchOutput(self.name, command) from None
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        return self._host.spawn(*self._inside, *command, cpus=cpus)
+
+    def put(self, content: bytes, path: str) -> None:
+        self._host.put(content, path)
+
+    def get(self, path: str, assumed: bytes | None = None) -> bytes:
+        return self._host.get(path, assumed)
+
 
 PREFIX = "podperf-"
 
-# `sh -c` gets a namespace as $1. Both ends of a pair are deleted together. The other end may be in the list, too; its
-# deletion then fails, and this does no harm.
-_DELETE_PAIRS = (
-    'ip -n "$1" -brief link show type veth | while read -r end rest; do ip -n "$1" link del dev "${end%%@*}"; done'
-)
+_EMPTY = shell_script("empty_namespace.sh", beside=__file__)
 
 
 def add_namespace(host: Host, name: str, undo: ExitStack) -> NetworkNamespace:
-    """Make a namespace for test traffic: without IPv6, reverse path filters and ICMP redirects."""
+    """Make a namespace for test traffic: without IPv6, reverse path filters and ICMP redirects.
+
+    Where a chain switches IPv6 on, addresses can be used at once (no duplicate address detection), and nobody asks for
+    routers.
+    """
     return _of_ours(host, undo, "add", PREFIX + name)
 
 
@@ -39,6 +86,9 @@ def _of_ours(host: Host, undo: ExitStack, how: str, name: str, *process: str) ->
         ("link", "set", "lo", "up"),
         net__ipv6__conf__all__disable_ipv6=1,
         net__ipv6__conf__default__disable_ipv6=1,
+        net__ipv6__conf__all__accept_dad=0,
+        net__ipv6__conf__default__accept_dad=0,
+        net__ipv6__conf__default__accept_ra=0,
         net__ipv4__conf__all__rp_filter=0,
         net__ipv4__conf__default__rp_filter=0,
         net__ipv4__conf__all__send_redirects=0,
@@ -53,24 +103,18 @@ def remove_namespace(host: Host, namespace: str) -> None:
     veth pairs are deleted first. The kernel removes a namespace's interfaces some time after its deletion. Until then
     the other end of a pair keeps its name, and a new pair cannot have that name.
     """
-    if namespace not in _namespaces(host):
-        return
-    end_processes(host, namespace)
-    host.do("sh", "-c", _DELETE_PAIRS, "sh", namespace, check=False)
-    host.do("ip", "netns", "del", namespace)
+    if host.do("sh", "-c", _EMPTY, "sh", namespace, check=False).exit_code == 0:
+        host.do("ip", "netns", "del", namespace)
 
 
 def end_processes(host: Host, namespace: str) -> None:
-    """End the processes in one of the run's namespaces."""
-    processes = host.ask("ip", "netns", "pids", namespace, check=False).stdout.split()
+    processes = host.ask("ip", "netns", "pids", namespace, check=False, assumed="").stdout.split()
     if processes:
         host.do("kill", "-KILL", *processes, check=False)
 
 
 def namespaces_named(host: Host, prefix: str = PREFIX) -> list[str]:
     """The namespaces with names that begin with `prefix`. By default all namespaces of runs."""
-    return [name for name in _namespaces(host) if name.startswith(prefix)]
-
-
-def _namespaces(host: Host) -> list[str]:
-    return [line.split()[0] for line in host.ask("ip", "netns", "list").stdout.splitlines() if line.strip()]
+    said = host.ask("ip", "netns", "list", assumed=f"{prefix}worker").stdout
+    names = [line.split()[0] for line in said.splitlines() if line.strip()]
+    return [name for name in names if name.startswith(prefix)]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import queue
 import re
 import threading
+import time
 
 MOST_MIB = 16
 MOST = MOST_MIB * 2**20  # bytes of one command's output, or of a process's unread lines
 MOST_ERRORS = 2**20  # last bytes of the standard error of a background process
 _LINE_OVERHEAD = 64  # bytes that Python takes for a line beside its text
+_PART_OF_A_WAIT, _LATEST_WAKE_UP = 5.0, 1.0  # seconds; a wait that ends later than that was interrupted
 _LINE_END = re.compile(rb"\r?\n")
 
 
@@ -89,8 +91,12 @@ class Lines:
         self._lines.put(None)
 
     def next(self, timeout: float) -> str | None:
-        """The next line; None after the last one. Raises queue.Empty at the timeout, Overflow if lines were lost."""
-        line = self._lines.get(timeout=timeout)
+        """The next line; None after the last one. Raises queue.Empty at the timeout, Overflow if lines were lost.
+
+        Time in which this program itself stood still does not count: a signal can stop the whole program, and the
+        thread that gathers the lines as well.
+        """
+        line = self._awaited(timeout)
         if line is None or isinstance(line, Overflow):
             self._lines.put(line)
             if line is None:
@@ -99,3 +105,15 @@ class Lines:
         with self._counting:
             self._unread -= len(line) + _LINE_OVERHEAD
         return as_text(line)
+
+    def _awaited(self, timeout: float) -> bytes | Overflow | None:
+        while True:
+            part, began = min(timeout, _PART_OF_A_WAIT), time.monotonic()
+            try:
+                return self._lines.get(timeout=part)
+            except queue.Empty:
+                if time.monotonic() - began > part + _LATEST_WAKE_UP:
+                    continue  # this program stood still
+                timeout -= part
+                if timeout <= 0:
+                    raise

@@ -6,9 +6,8 @@ from pathlib import Path
 from secrets import token_hex
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host
+from podperf.hosts.base import Host, shell_script
 from podperf.hosts.linux import unix_socket
-from podperf.hosts.shell_script import shell_script
 
 RUN_DIRECTORY = Path("/run/podperf")  # exists while a chain is set up
 SOCKETS = "sockets"  # the folder there with the sockets of pods; pods of a cluster see no other folder of all pods

@@ -1,272 +1,238 @@
-"""Logs in on a machine over SSH, with one clear line for each reason why a login fails."""
+"""The login on a machine by OpenSSH's client: its command, and one clear line for each reason why it fails."""
 
 from __future__ import annotations
 
-import errno
-import logging
+import math
 import os
 import pwd
-import socket
-import struct
-import time
-from collections.abc import Collection, Sequence
+import re
+import shlex
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import paramiko
-from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
-
+from podperf.environment import PASSWORD_VARIABLE
 from podperf.errors import PodperfError
 
-PASSWORD_VARIABLE = "PODPERF_SSH_PASSWORD"
-USUAL_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
-_LOG = "podperf.ssh"
-_TRY_AGAIN = 0.1  # seconds
-
-_taken: dict[str, str] = {}  # the password, after it was removed from the environment
-
-
-def take_password() -> str | None:
-    """The password from the environment. It is removed there, because child processes would inherit it."""
-    if PASSWORD_VARIABLE in os.environ:
-        _taken[PASSWORD_VARIABLE] = os.environ.pop(PASSWORD_VARIABLE)
-    return _taken.get(PASSWORD_VARIABLE) or None
+KNOWN_HOSTS = "~/.ssh/known_hosts"
+ASK_PASSWORD = Path(__file__).with_name("ask_password.sh")
+# Connects to a UNIX socket, and passes the connection to the client (ProxyUseFdpass). QEMU takes one connection at a
+# time, so this can wait until the time for the login is over.
+_PASS_CONNECTION = (
+    "import socket, sys; there = socket.socket(socket.AF_UNIX); there.connect(sys.argv[1]); "
+    "socket.send_fds(socket.socket(fileno=1), [b'0'], [there.fileno()])"
+)
+# `ask_password.sh` gives the password to the process with this number only. It is that of the client itself.
+_WITH_PASSWORD = ("sh", "-c", 'export PODPERF_SSH_CLIENT=$$; exec "$@"', "sh")
 
 
 @dataclass(frozen=True)
 class Timeouts:
-    """The seconds that podperf waits for a machine behind SSH."""
+    """The seconds that podperf waits for a machine behind SSH. The client counts in whole seconds."""
 
-    step: float = 10.0  # for each of TCP, host key, login and opening a channel
+    step: float = 10.0  # for each of TCP, host key, login and opening a session
     lost: float = 15.0  # without any answer, until the connection counts as lost
     keepalive: float = 5.0  # between two keep-alive questions
+
+    @property
+    def answer(self) -> float:
+        """For the start of a command or of a copy. A lost connection is noticed before."""
+        return 2 * self.lost
+
+    @property
+    def login(self) -> float:
+        """For the whole login."""
+        return 4 * self.step
 
 
 @dataclass(frozen=True)
 class Login:
-    """The address of a login, and its method: `key`, or an agent and the usual keys; then `password`."""
+    """The login on a machine. The user's configuration of SSH (~/.ssh/config) has all options that are not here."""
 
-    address: str
+    address: str  # a name, an IP address, or a name of the configuration
     port: int = 22
     user: str = "root"
-    key: str | None = None
-    known_hosts: str = "~/.ssh/known_hosts"  # the file of trusted host keys; podperf trusts no other
+    key: str | None = None  # the only key to offer: a private key, or the public key of one that an agent has
+    known_hosts: str = KNOWN_HOSTS  # the file of trusted host keys
     password: str | None = field(default=None, repr=False)
     part: str = "worker"  # the part of the topology with this login
     socket: str = ""  # the path of a UNIX socket that leads to the SSH server; empty: the network does
     timeouts: Timeouts = Timeouts()
 
     @property
-    def keys(self) -> list[str]:
-        """The private keys to try. Raises PodperfError if the named key does not exist."""
-        if self.key is None:
-            return [path for name in USUAL_KEYS if Path(path := expanded(f"~/.ssh/{name}")).is_file()]
-        if not Path(path := expanded(self.key)).is_file():
+    def by_hand(self) -> str:
+        """A command with which a person logs in in the same way."""
+        return shlex.join(["ssh", *self.options, f"{self.user}@{self.address}", "true"])
+
+    @property
+    def client_user(self) -> pwd.struct_passwd | None:
+        """The caller of sudo, whose SSH client logs in; None for the user of this program, also with a key of root."""
+        caller = _caller_of_sudo()
+        key = Path(expanded(self.key)) if self.key is not None else None
+        of_root = key is not None and key.is_file() and key.stat().st_uid == os.geteuid()
+        return None if self.socket or of_root else caller
+
+    @property
+    def as_user(self) -> list[str]:
+        """The beginning of a command that runs as this user."""
+        user = self.client_user
+        return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--init-groups", "--"] if user else []
+
+    @property
+    def options(self) -> list[str]:
+        """The options that the topology asks for. The client's own configuration comes after them."""
+        options = ["-p", str(self.port)] if self.port != 22 else []
+        if self.key is not None:
+            options += ["-i", _literal(expanded(self.key)), "-o", "IdentitiesOnly=yes"]
+        if self.known_hosts != KNOWN_HOSTS:
+            trusted = f'"{_literal(expanded(self.known_hosts))}"'
+            options += ["-o", f"UserKnownHostsFile={trusted}", "-o", "GlobalKnownHostsFile=/dev/null"]
+        return options
+
+    def client_command(self, control: str) -> list[str]:
+        """The command of a client that logs in, and has its control socket at this path.
+
+        Raises PodperfError if the named key does not exist.
+        """
+        if self.key is not None and not Path(path := expanded(self.key)).is_file():
             raise PodperfError(
                 f"there is no private key {path} to log in on {self.address}: correct {self.part}.ssh.key"
             )
-        return [path]
+        interval = max(1, round(self.timeouts.keepalive))
+        options = {
+            "ControlPersist": "no",
+            "BatchMode": "no" if self.password else "yes",
+            "NumberOfPasswordPrompts": 1,
+            "StrictHostKeyChecking": "yes",
+            "UpdateHostKeys": "no",
+            "ConnectTimeout": math.ceil(self.timeouts.step),
+            "ServerAliveInterval": interval,
+            "ServerAliveCountMax": max(1, round(self.timeouts.lost / interval) - 1),
+            "ForwardAgent": "no",
+            "ForwardX11": "no",
+            "ClearAllForwardings": "yes",
+            "PermitLocalCommand": "no",
+        }
+        if self.socket:
+            command = [sys.executable, "-I", "-c", _PASS_CONNECTION, self.socket]
+            options |= {"ProxyUseFdpass": "yes", "ProxyCommand": _literal(shlex.join(command))}
+        return [
+            *self.as_user,
+            *(_WITH_PASSWORD if self.password else ()),
+            *("ssh", "-v", "-N", "-M", "-S", control, *(("-F", "none") if self.socket else ())),
+            *(word for key, value in options.items() for word in ("-o", f"{key}={value}")),
+            *(*self.options, "-l", self.user, "--", self.address),
+        ]
+
+    def client_environment(self, ask_password: Path) -> dict[str, str]:
+        """The environment of this client. It has the password, if there is one, and a program that tells it."""
+        environment = dict(os.environ)
+        if user := self.client_user:
+            environment |= {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
+        if self.password:
+            environment |= {"SSH_ASKPASS": str(ask_password), "SSH_ASKPASS_REQUIRE": "force"}
+            environment[PASSWORD_VARIABLE] = self.password
+        return environment
 
 
-def log_in(login: Login, client: paramiko.SSHClient | None = None) -> paramiko.SSHClient:
-    """A connection that ends if the other side no longer answers. `client` is the client to connect, if given.
-
-    Raises PodperfError with the reason if the login fails.
-    """
-    client = client or paramiko.SSHClient()
-    client.set_log_channel(_LOG)
-    logging.getLogger(_LOG).setLevel(logging.CRITICAL)  # podperf's own errors have the same content
-    try:
-        known = _known_hosts(Path(expanded(login.known_hosts)))
-        client.set_missing_host_key_policy(_Refuse(known))
-        for names, key in known.keys:
-            for name in names:
-                client.get_host_keys().add(name, key.get_name(), key)
-        client.connect(
-            login.address,
-            login.port,
-            login.user,
-            password=login.password or None,
-            key_filename=login.keys,  # type: ignore[arg-type]  # a list is as good, says its documentation
-            look_for_keys=False,  # those are in `keys`
-            sock=_reach(login),
-            banner_timeout=login.timeouts.step,
-            auth_timeout=login.timeouts.step,
-        )
-        transport = client.get_transport()
-        assert transport is not None
-        transport.set_keepalive(login.timeouts.keepalive)
-    except (paramiko.SSHException, EOFError, OSError, ValueError) as error:
-        client.close()
-        raise PodperfError(_why_not(login, error)) from error
-    except BaseException:
-        client.close()
-        raise
-    return client
+def _literal(path: str) -> str:
+    """A path in a value in which the client replaces words that begin with a percent sign."""
+    return path.replace("%", "%%")
 
 
-def _reach(login: Login) -> socket.socket:
-    if login.socket:
-        return _reach_locally(login.socket, login.timeouts.step)
-    connected = socket.create_connection((login.address, login.port), login.timeouts.step)
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # Unanswered keep-alives end the connection. TCP itself would try for a quarter of an hour (tcp(7)).
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(login.timeouts.lost * 1000))
-    return connected
+# Patterns of the client's text (`ssh -v`). Each has the reason, with its remedy, in one line.
+# The first pattern that is found counts.
+_REASONS = (
+    (
+        r"Could not resolve hostname (\S+): ([^\r\n]*)",
+        "cannot resolve the name {0} ({1}): correct {part}.ssh.address",
+    ),
+    (
+        r"connect to host \S+ port \d+: Connection refused",
+        "{where} refuses connections: is its SSH server running, and is the port right?",
+    ),
+    (
+        r"connect to host \S+ port \d+: Connection timed out",
+        "no answer from {where} in {step} s: is the machine up, and does no firewall drop what goes there?",
+    ),
+    (
+        r"connect to host (\S+) port \d+: ((?:No route|Network is unreachable)[^\r\n]*)",
+        "no route to {0} ({1}): look at `ip route get {0}`",
+    ),
+    (
+        r"REVOKED HOST KEY DETECTED.*?host key for (\S+) is marked",
+        "the host key of {0} ({shown}) is revoked: somebody else may have it; give it a new one",
+    ),
+    (
+        r"fingerprint for the (\S+) key .*?Offending (?!\1)(\S+) key in (\S+):(\d+)",
+        "{where} has no host key of the known type any more ({2} has one of type {1}), and shows {shown}: compare it "
+        "with `ssh-keygen -lf` there; then `sed -i {3}d {2}` and `{by_hand}`",
+    ),
+    (
+        r"fingerprint for the (\S+) key .*?Offending \S+ key in (\S+):(\d+)",
+        "{where} shows another host key ({shown}) than {1} has: somebody may stand in between; if you know why it "
+        "changed: `sed -i {2}d {1}` and `{by_hand}`",
+    ),
+    (
+        r"No \S+ host key is known for (\S+) and",
+        "the host key of {0} ({shown}) is not in {known}; once: `{by_hand}`, and compare it with `ssh-keygen -lf "
+        "/etc/ssh/ssh_host_ed25519_key.pub` there",
+    ),
+    (
+        r"timed out during banner exchange|banner exchange:.*invalid format|banner line contains|Bad remote protocol",
+        "what listens at {where} is no SSH server, or a very slow one: is the port right?",
+    ),
+    (
+        r"kex_exchange_identification: ",
+        "{where} closed the connection before it named itself as an SSH server: it may refuse this address for a "
+        "while, after failed logins (PerSourcePenalties, fail2ban) or with too many at once (MaxStartups). Wait some "
+        "minutes, or look there at its log and at `sshd -T | grep -iE 'persource|maxstartups'`. If nobody failed to "
+        "log in: is the port right?",
+    ),
+    (
+        r"Too many authentication failures",
+        "{where} refuses the login of {user} by {offered} keys, and a server ends a login after some (6 by default, "
+        "MaxAuthTries): name the right key in {part}.ssh.key (for a key of the agent, the file of its public key is "
+        "enough)",
+    ),
+    (
+        r"with partial success.*Permission denied",
+        "{where} refuses the login of {user} by {tried}: it wants a password beside the key",
+    ),
+    (
+        r"Server accepts key.*Permission denied",
+        "the private key for {where} has a passphrase: load it with ssh-add, and let sudo keep the agent",
+    ),
+    (r"Permission denied \(", "{where} refuses the login of {user} by {tried}: {remedy}"),
+)
 
 
-def _reach_locally(path: str, timeout: float) -> socket.socket:
-    """A connection to a UNIX socket. QEMU takes one connection at a time, and the next one waits in a short queue.
-
-    With a full queue the kernel would wait without an end (unix(7)), or returns at once if the socket has a timeout.
-    """
-    deadline = time.monotonic() + timeout
-    while True:
-        connected = socket.socket(socket.AF_UNIX)
-        connected.settimeout(timeout)
-        try:
-            connected.connect(path)
-        except BlockingIOError:
-            connected.close()
-            if time.monotonic() > deadline:
-                raise TimeoutError from None
-            time.sleep(_TRY_AGAIN)
-        else:
-            return connected
-
-
-@dataclass(frozen=True)
-class _KnownHosts:
-    """The content of a file in the format of sshd(8), SSH_KNOWN_HOSTS. Keys in `revoked` are never trusted.
-
-    Certificates are ignored.
-    """
-
-    keys: Sequence[tuple[Sequence[str], paramiko.PKey]] = ()  # each with the names of its hosts
-    revoked: Collection[bytes] = ()
-    names_authorities: bool = False
-
-
-def _known_hosts(path: Path) -> _KnownHosts:
-    """Read the file. Lines that podperf does not understand are left out, as ssh does."""
-    keys, revoked, names_authorities = [], set(), False
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
-        words = line.split()
-        marker = words.pop(0) if words and words[0].startswith("@") else ""
-        names_authorities |= marker == "@cert-authority"
-        if not words or words[0].startswith("#") or marker not in {"", "@revoked"}:
-            continue
-        try:
-            entry = HostKeyEntry.from_line(" ".join(words))
-        except (paramiko.SSHException, InvalidHostKey, ValueError, IndexError, struct.error):
-            continue
-        if entry is None or entry.key is None:
-            continue
-        if marker:
-            revoked.add(entry.key.asbytes())
-        else:
-            keys.append((entry.hostnames, entry.key))
-    return _KnownHosts([each for each in keys if each[1].asbytes() not in revoked], revoked, names_authorities)
-
-
-class _UnknownHostKey(paramiko.SSHException):
-    """The file has no key of this host."""
-
-
-class _RevokedHostKey(paramiko.SSHException):
-    """This host's key is revoked."""
-
-
-class _Refuse(paramiko.MissingHostKeyPolicy):
-    """Refuse every unknown host."""
-
-    def __init__(self, known: _KnownHosts) -> None:
-        self._known = known
-
-    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        if key.asbytes() in self._known.revoked:
-            raise _RevokedHostKey(f"{key.get_name()} {key.fingerprint}")
-        certificates = "; a @cert-authority there does not count, as only keys are compared"
-        raise _UnknownHostKey(
-            f"{key.get_name()} {key.fingerprint}", certificates if self._known.names_authorities else ""
-        )
-
-
-def _why_not(login: Login, error: Exception) -> str:
-    """The reason why a login failed, in one line with its remedy."""
-    if isinstance(error, paramiko.SSHException):
-        return _why_refused(login, error)
-    where = f"{login.address} port {login.port}"
-    match error:
-        case socket.gaierror():
-            text = f"cannot resolve the name {login.address} ({error.strerror}): correct {login.part}.ssh.address"
-        case TimeoutError():
-            text = (
-                f"no answer from {where} in {login.timeouts.step:g} s: is the machine up, and does no firewall drop "
-                "what goes there?"
+def why_not(login: Login, said: str) -> str:
+    """The reason why a login failed, in one line with its remedy. `said` is the text of the client (`ssh -v`)."""
+    reached = re.findall(r"Connecting to (\S+) .*port (\d+)\.", said)
+    where = "{} port {}".format(*reached[-1]) if reached else login.address  # a proxy command reaches it otherwise
+    for pattern, reason in _REASONS:
+        if found := re.search(pattern, said, re.DOTALL):
+            return reason.format(
+                *found.groups(),
+                where=where,
+                shown=(re.findall(r"Server host key: (\S+ \S+)", said) or [""])[-1],
+                offered=said.count("Offering public key"),
+                known=expanded(login.known_hosts),
+                user=login.user,
+                part=login.part,
+                step=math.ceil(login.timeouts.step),
+                by_hand=login.by_hand,
+                tried=_tried(login),
+                remedy=_remedy(login),
             )
-        case ConnectionRefusedError():
-            text = f"{where} refuses connections: is its SSH server running, and is the port right?"
-        case OSError(errno=errno.ENETUNREACH | errno.EHOSTUNREACH):
-            text = f"no route to {login.address} ({error.strerror}): look at `ip route get {login.address}`"
-        case EOFError() | ConnectionError():
-            text = f"{where} ended the connection before the login: look at the log of its SSH server"
-        case _:
-            text = f"cannot log in on {where}: {_said(error)}"
-    return text
-
-
-def _why_refused(login: Login, error: paramiko.SSHException) -> str:
-    """The reason why a machine that answers refused the login, in one line with its remedy."""
-    where, known, said = f"{login.address} port {login.port}", expanded(login.known_hosts), _said(error)
-    scan = f"ssh-keyscan -p {login.port} {login.address} >> {known}"
-    match error:
-        case paramiko.BadHostKeyException():
-            listed = login.address if login.port == 22 else f"[{login.address}]:{login.port}"
-            text = (
-                f"{where} shows another host key ({error.key.get_name()} {error.key.fingerprint}) than {known} has "
-                f"({error.expected_key.get_name()} {error.expected_key.fingerprint}): somebody may stand in between; "
-                f"if you know why it changed: ssh-keygen -f {known} -R '{listed}' && {scan}"
-            )
-        case _UnknownHostKey():
-            key, remark = error.args
-            text = (
-                f"the host key of {where} ({key}) is not in {known}; once: {scan}, after comparing it with "
-                f"`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` there{remark}"
-            )
-        case _RevokedHostKey():
-            text = (
-                f"the host key of {where} ({said}) is revoked in {known}: somebody else may have it; give it a new one"
-            )
-        case paramiko.PasswordRequiredException():
-            text = f"the private key for {where} has a passphrase: load it with ssh-add, and let sudo keep the agent"
-        case paramiko.AuthenticationException():
-            text = f"{where} refuses the login of {login.user} by {_tried(login)}: {_remedy(login)}"
-        case _ if "authentication methods" in said:
-            text = f"there is nothing to log in on {where} with, neither a key nor an agent: {_remedy(login)}"
-        case paramiko.SSHException(__context__=EOFError() | ConnectionError()) if "banner" in said:
-            text = (
-                f"{where} closed the connection before it named itself as an SSH server: it may refuse this address "
-                "for a while, after failed logins (PerSourcePenalties, fail2ban) or with too many at once "
-                "(MaxStartups). Wait some minutes, or look there at its log and at `sshd -T | grep -iE "
-                "'persource|maxstartups'`. If nobody failed to log in: is the port right?"
-            )
-        case _ if "banner" in said:
-            text = f"what listens at {where} is no SSH server, or a very slow one ({said}): is the port right?"
-        case _:
-            text = f"cannot log in on {where}: {said}"
-    return text
-
-
-def _said(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    own = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("debug1: ")]
+    return f"cannot log in on {where}: {'; '.join(own[1:][-2:]) or 'ssh says nothing'} (`{login.by_hand}`)"
 
 
 def _tried(login: Login) -> str:
-    ways = [f"the key {key}" for key in login.keys]
-    ways += ["the agent's keys"] if os.environ.get("SSH_AUTH_SOCK") else []
-    ways += [f"the password of {PASSWORD_VARIABLE}"] if login.password else []
-    return ", ".join(ways) or "nothing"
+    ways = [f"the key {expanded(login.key)}"] if login.key else ["the keys of ~/.ssh and of the agent"]
+    return ", ".join([*ways, f"the password of {PASSWORD_VARIABLE}"] if login.password else ways)
 
 
 def _remedy(login: Login) -> str:
@@ -277,12 +243,16 @@ def _remedy(login: Login) -> str:
     )
 
 
+def _caller_of_sudo() -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(os.environ.get("SUDO_USER", "")) if os.geteuid() == 0 else None
+    except KeyError:  # no sudo, or a user that no longer exists
+        return None
+
+
 def expanded(path: str) -> str:
     """The path with the home of the caller of sudo for `~`. Root's home has neither his keys nor his known hosts."""
-    user = os.environ.get("SUDO_USER") if os.geteuid() == 0 else None
-    if user and (path == "~" or path.startswith("~/")):
-        try:
-            return pwd.getpwnam(user).pw_dir + path[1:]
-        except KeyError:  # a user that no longer exists
-            pass
+    caller = _caller_of_sudo()
+    if caller is not None and (path == "~" or path.startswith("~/")):
+        return caller.pw_dir + path[1:]
     return str(Path(path).expanduser())

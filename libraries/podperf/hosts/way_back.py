@@ -10,20 +10,37 @@ entry and the change, and between the command that takes the change back and the
 from __future__ import annotations
 
 import inspect
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host
-from podperf.hosts.journal_entry import NotedChange, Thing, as_change, as_entry, entry_numbers, may_be_in_namespace
+from podperf.hosts.base import WRITTEN, Host
 from podperf.hosts.linux import module_loaded, unloading
 
 JOURNAL = "/run/podperf-journal"  # a folder with one file for each change; the names of the files are numbers
 TIMEOUT = 60.0  # seconds; a driver may need time to release a device
 
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")  # the name of an entry's file, as podperf gives it
+Thing = Sequence[str]  # a command that succeeds for as long as a thing is there
+
 _MARKED: set[str] = set()  # names of functions
+
+
+@dataclass(frozen=True)
+class NotedChange:
+    """One change of a machine, and the way to take it back: a command, or a function of podperf."""
+
+    changed: str
+    command: Sequence[str] = ()
+    of: Thing = ()  # the changed thing, if it can disappear; without the thing there is nothing to take back
+    function: str = ""  # MODULE:NAME, which `takes_back` marks; it is called with the host and with `arguments`
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    in_namespace: bool = False  # the changed thing may be in a namespace of the run, and would end with the namespace
 
 
 def takes_back(function: Callable[..., None]) -> Callable[..., None]:
@@ -42,11 +59,6 @@ def _name_of(function: Callable[..., None]) -> str:
 def existing_path(name: str) -> Thing:
     """A thing that has a path: a device in sysfs, a cgroup."""
     return ("test", "-e", name)
-
-
-def existing_process(number: int) -> Thing:
-    """A process of the machine."""
-    return existing_path(f"/proc/{number}")
 
 
 def existing_namespace(name: str) -> Thing:
@@ -119,7 +131,7 @@ class WayBack:
 
     def _go_back(self) -> None:
         still = set(_numbers(self._host, self._journal))
-        _take_back(self._host, self._journal, [each for each in self._numbers if each in still])
+        _take_back(self._host, self._journal, [number for number in self._numbers if number in still])
 
 
 def unload_at_the_end(host: Host, module: str, undo: ExitStack) -> None:
@@ -159,6 +171,8 @@ def _take_back(host: Host, journal: str, numbers: Sequence[int]) -> list[str]:
         try:
             entry = host.get(file)
             change = as_change(entry)
+        except FileNotFoundError:  # another process of podperf has taken this change back meanwhile
+            continue
         except (OSError, ValueError):
             failures.append(f"{file} is no entry of podperf's journal: look at it, and delete it")
             in_namespace |= may_be_in_namespace(entry)
@@ -209,9 +223,45 @@ def _function(name: str) -> Callable[..., None]:
 
 
 def _numbers(host: Host, journal: str) -> list[int]:
-    """The entries of the journal, the oldest first."""
-    return entry_numbers(host.ask("ls", journal, check=False).stdout.split())
+    """The entries of the journal, the oldest first. A half-written file has no number as its name."""
+    names = host.ask("ls", journal, check=False, assumed=WRITTEN).stdout.split()
+    return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
 def _file(journal: str, number: int) -> str:
     return f"{journal}/{number}"
+
+
+def as_entry(change: NotedChange) -> bytes:
+    return json.dumps({name: value for name, value in asdict(change).items() if value}).encode()
+
+
+def as_change(entry: bytes) -> NotedChange:
+    """The change of an entry. ValueError if the entry is none."""
+    try:
+        change = NotedChange(**json.loads(entry))
+    except (TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    sound = (
+        isinstance(change.changed, str)
+        and _words(change.command)
+        and _words(change.of)
+        and isinstance(change.function, str)
+        and isinstance(change.arguments, dict)
+        and isinstance(change.in_namespace, bool)
+    )
+    if not sound or not (change.command or change.function):
+        raise ValueError("a value of the wrong type, or no way back")
+    return change
+
+
+def may_be_in_namespace(entry: bytes) -> bool:
+    """True if the changed thing may be in a namespace of the run, also of an entry that is no `NotedChange` here."""
+    with suppress(ValueError, RecursionError):
+        found = json.loads(entry)
+        return isinstance(found, dict) and bool(found.get("in_namespace"))
+    return False
+
+
+def _words(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)

@@ -7,18 +7,20 @@ on, because that would change the machine for everything else that runs there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from podperf.allocation import PodLimits
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host
-from podperf.hosts.shell_script import shell_script
+from podperf.hosts.base import Host, shell_script
 from podperf.hosts.way_back import WayBack
-from podperf.kernel.group_readings import CPU, MEMORY, MIB, READERS
 
+CPU, MEMORY = "cpu", "memory"  # the names of the controllers
+MIB = 1 << 20
+Files = Mapping[str, Sequence[str]]
 PERIOD = 100_000  # us in which a group may take its CPU time: the kernel's and Kubernetes' own
 _JOIN = shell_script("join_groups.sh", beside=__file__)
 _REMOVE = shell_script("remove_groups.sh", beside=__file__)
@@ -117,14 +119,17 @@ def _settings(host: Host, controller: Controller, folder: str, limits: PodLimits
     names = {1: ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"), 2: ("memory.max", "memory.swap.max")}
     usual, with_swap = names[controller.version]
     settings = [(usual, memory)]
-    if not host.ask("test", "-e", f"{folder}/{with_swap}", check=False).exit_code:
+    if not host.ask("test", "-e", f"{folder}/{with_swap}", check=False, assumed="").exit_code:
         settings.append((with_swap, memory if controller.version == 1 else "0"))
     return settings
 
 
 def _controllers(host: Host, limits: PodLimits) -> list[Controller]:
     wanted = [*([CPU] if limits.cpu is not None else []), *([MEMORY] if limits.memory is not None else [])]
-    mounts = [line.split() for line in host.get("/proc/mounts").decode().splitlines()]
+    mounts = [
+        line.split()
+        for line in host.get("/proc/mounts", b"cgroup2 /sys/fs/cgroup cgroup2 rw 0 0").decode().splitlines()
+    ]
     return [_controller(host, name, mounts) for name in wanted]
 
 
@@ -152,7 +157,7 @@ def _controller(host: Host, name: str, mounts: Sequence[Sequence[str]]) -> Contr
 
 
 def _writable(host: Host, found: Controller) -> Controller:
-    if host.ask("test", "-w", found.folder, check=False).exit_code:
+    if host.ask("test", "-w", found.folder, check=False, assumed="").exit_code:
         raise PodperfError(
             f"podperf cannot make a control group in {found.folder} of {host.name}, which is there for reading only"
         )
@@ -161,6 +166,71 @@ def _writable(host: Host, found: Controller) -> Controller:
 
 def _words(host: Host, path: str) -> list[str]:
     try:
-        return host.get(path).decode().split()
+        return host.get(path, f"{CPU} {MEMORY}".encode()).decode().split()
     except OSError:
         return []
+
+
+# --- what the kernel's files about a group say --------------------------------------------------------------------
+
+
+def _first(files: Files, name: str, place: int = 0) -> float | None:
+    """The number at this place in the first line of a file. None for a file that the kernel does not have."""
+    words = " ".join(files.get(name, ())).split()
+    return float(words[place]) if len(words) > place and words[place].isdigit() else None
+
+
+def _counters(files: Files, name: str) -> dict[str, int]:
+    rows = [line.split() for line in files.get(name, ())]
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+
+def _cpu(quota: float | None, period: float | None, counters: Mapping[str, int], throttled: float) -> dict[str, Any]:
+    return {
+        "cpu": quota / period if quota is not None and period else None,
+        "periods": counters.get("nr_periods"),
+        "throttled_periods": counters.get("nr_throttled"),
+        "throttled_seconds": throttled,
+    }
+
+
+def cpu_of_version_1(files: Files) -> dict[str, Any]:
+    """CPU time in version 1 (kernel doc: scheduler/sched-bwc.rst). Counts nanoseconds."""
+    counters = _counters(files, "cpu.stat")
+    quota, period = _first(files, "cpu.cfs_quota_us"), _first(files, "cpu.cfs_period_us")
+    return _cpu(quota, period, counters, counters.get("throttled_time", 0) / 1e9)
+
+
+def cpu_of_version_2(files: Files) -> dict[str, Any]:
+    """CPU time in version 2 (kernel doc: admin-guide/cgroup-v2.rst). Counts microseconds."""
+    counters = _counters(files, "cpu.stat")
+    quota, period = _first(files, "cpu.max"), _first(files, "cpu.max", 1)
+    return _cpu(quota, period, counters, counters.get("throttled_usec", 0) / 1e6)
+
+
+def _memory(limit: float | None, peak: float | None, refusals: float | None) -> dict[str, Any]:
+    mib = [each / MIB if each is not None else None for each in (limit, peak)]
+    counted = None if refusals is None else int(refusals)
+    return {"memory_mib": mib[0], "memory_peak_mib": mib[1], "memory_refusals": counted}
+
+
+def memory_of_version_1(files: Files) -> dict[str, Any]:
+    """Memory in version 1 (kernel doc: admin-guide/cgroup-v1/memory.rst)."""
+    names = ("memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.failcnt")
+    return _memory(*(_first(files, name) for name in names))
+
+
+def memory_of_version_2(files: Files) -> dict[str, Any]:
+    """Memory in version 2. `memory.peak` came with Linux 5.19."""
+    refusals = _counters(files, "memory.events").get("max")
+    return _memory(_first(files, "memory.max"), _first(files, "memory.peak"), refusals)
+
+
+READERS: Mapping[tuple[str, int], tuple[Sequence[str], Callable[[Files], dict[str, Any]]]] = MappingProxyType(
+    {
+        (CPU, 1): (("cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.stat"), cpu_of_version_1),
+        (CPU, 2): (("cpu.max", "cpu.stat"), cpu_of_version_2),
+        (MEMORY, 1): (("memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.failcnt"), memory_of_version_1),
+        (MEMORY, 2): (("memory.max", "memory.peak", "memory.events"), memory_of_version_2),
+    }
+)

@@ -35,7 +35,6 @@ class Cpus:
         return not self.siblings.get(cpu, frozenset((cpu,))).isdisjoint(others)
 
     def node(self, cpu: int) -> int:
-        """The NUMA node of a CPU."""
         return self.nodes.get(cpu, 0)
 
 
@@ -79,6 +78,6 @@ def allowed_cpus(status: str) -> tuple[int, ...]:
 def _list(host: Host, path: str) -> tuple[int, ...]:
     """A CPU list of sysfs; empty if the kernel has no such file (no NUMA, no topology)."""
     try:
-        return parse_cpu_list(host.get(path).decode())
+        return parse_cpu_list(host.get(path, b"").decode())
     except OSError:
         return ()

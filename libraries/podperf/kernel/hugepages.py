@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.way_back import WayBack
+from podperf.kernel.cpus import numa_nodes
 from podperf.model import PageSize
 
 # `sh -c` runs this with pairs of a folder and a number of pages. It goes on if one cannot be written.
@@ -23,7 +24,7 @@ def folder(size: PageSize) -> str:
 
 def offered(host: Host, size: PageSize = PageSize.TWO_MIB) -> bool:
     """True if the kernel has hugepages of this size, and podperf can change their number."""
-    return host.ask("test", "-w", f"{folder(size)}/nr_hugepages", check=False).exit_code == 0
+    return host.ask("test", "-w", f"{folder(size)}/nr_hugepages", check=False, assumed="").exit_code == 0
 
 
 def nodes(host: Host, size: PageSize = PageSize.TWO_MIB) -> list[int]:
@@ -65,7 +66,7 @@ def reserve(host: Host, size: PageSize, memories: Iterable[int], undo: ExitStack
     WayBack(host, undo).note("hugepages", "sh", "-c", _SET_BACK, "sh", *pairs)
     for each, goal in goals.items():
         _write(host, each, goal)
-        if (left := _read(host, each, "free_hugepages")) < wanted:
+        if (left := _read(host, each, "free_hugepages", assumed=wanted)) < wanted:
             where = "" if len(folders) == 1 else f" on {each.split('/')[5]}"
             raise PodperfError(
                 f"{host.name} has no {wanted * size} MiB of hugepages left{where}: {left} of {wanted} {size.words} are "
@@ -115,13 +116,17 @@ def _name(size: PageSize) -> str:
 def _folders(host: Host, size: PageSize) -> dict[int, str]:
     """The folder of each NUMA node, ordered by the nodes' numbers, which may have gaps."""
     pattern = f"/sys/devices/system/node/node[0-9]*/hugepages/{_name(size)}"
-    found = host.ask("sh", "-c", f"ls -d {pattern}", check=False).stdout.split()
+
+    def assumed() -> str:
+        return "\n".join(pattern.replace("[0-9]*", str(node)) for node in sorted({*numa_nodes(host).values()}))
+
+    found = host.ask("sh", "-c", f"ls -d {pattern}", check=False, assumed=assumed).stdout.split()
     by_node = {int(each.split("/")[5].removeprefix("node")): each for each in found}
     return dict(sorted(by_node.items())) or {0: folder(size)}
 
 
-def _read(host: Host, where: str, name: str) -> int:
-    return int(host.get(f"{where}/{name}"))
+def _read(host: Host, where: str, name: str, assumed: int = 0) -> int:
+    return int(host.get(f"{where}/{name}", str(assumed).encode()))
 
 
 def _write(host: Host, where: str, pages: int) -> None:

@@ -75,20 +75,18 @@ class Turns:
     cpus: Sequence[TurnsOnCpu] = ()
 
     def check(self) -> None:
-        """Raises PodperfError if the pollers of a CPU no longer take turns."""
-        for each in self.cpus:
-            each.check()
+        for cpu in self.cpus:
+            cpu.check()
 
     def told(self, user: CpuUser) -> CpuUser:
         """The same, without the cycles of a poller that shares its CPU: they also pass in the turns of the others."""
-        if user.cycles is None or not any(each.rotation for each in self.cpus):
+        if user.cycles is None or not any(cpu.rotation for cpu in self.cpus):
             return user
-        sharing = {thread for each in self.cpus if each.rotation is not None for thread in each.pollers}
+        sharing = {thread for cpu in self.cpus if cpu.rotation is not None for thread in cpu.pollers}
         return replace(user, cycles=None) if sharing & set(user.threads()) else user
 
     def describe(self) -> list[dict[str, Any]]:
-        """The description of each CPU by `TurnsOnCpu.describe`."""
-        return [each.describe() for each in self.cpus]
+        return [cpu.describe() for cpu in self.cpus]
 
 
 def take_turns(host: Host, pollers: Mapping[int, Sequence[int]], undo: ExitStack, *, precedence: bool = True) -> Turns:
@@ -115,7 +113,7 @@ def _take_turns(host: Host, cpu: int, threads: Sequence[int], undo: ExitStack) -
     rotation = host.spawn(on_host(host, ROTATION_BINARY), str(cpu), str(SLICE), *map(str, threads))
     undo.callback(rotation.stop)
     try:
-        if rotation.receive(START_TIMEOUT) == REFUSED:
+        if rotation.receive(START_TIMEOUT, assumed="") == REFUSED:
             return _share_as_others(host, cpu, threads, undo)
     except PodperfError as error:
         raise PodperfError(f"the pollers on CPU {cpu} cannot take turns: {error}") from error

@@ -7,16 +7,15 @@ works only while the PF is up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from podperf.errors import PodperfError, Unavailable
-from podperf.hosts.base import Host
+from podperf.hosts.base import Host, json_answer, shell_script
 from podperf.hosts.host_facts import interface_details
-from podperf.hosts.json_answer import json_answer
-from podperf.hosts.linux import CARRIER_PATIENCE, ip, ip_json
-from podperf.hosts.shell_script import shell_script
+from podperf.hosts.linux import CARRIER_PATIENCE, ip, link_named
 from podperf.hosts.way_back import WayBack, existing_interface, existing_path, inside
 from podperf.kernel import pci
 from podperf.kernel.queues import receive_queues
@@ -26,6 +25,8 @@ _MAKE = shell_script("make_virtual_functions.sh", beside=__file__)
 _LIST = shell_script("list_virtual_functions.sh", beside=__file__)
 _REMOVE = 'echo 0 > "/sys/bus/pci/devices/$1/sriov_numvfs"'
 _AWAIT_STEADY_LINKS = shell_script("await_steady_links.sh", beside=__file__)
+_ASSUMED_OFFER = 256  # virtual functions of each port, in a plan; the longest chain needs 255
+NO_MAC = "00:00:00:00:00:00"
 LINK_STAYS = 3  # seconds; a driver looks at its link again in this time
 LINK_ATTEMPTS = 3
 _HAS_PORT = "cat /sys/bus/pci/devices/*/sriov_totalvfs 2>/dev/null | grep -qv '^0$'"
@@ -63,7 +64,7 @@ class VirtualFunction:
 
 def missing(host: Host) -> str | None:
     """The reason why a host offers no VFs, with the remedy, or None."""
-    if host.ask("sh", "-c", _HAS_PORT, check=False).exit_code == 0:
+    if host.ask("sh", "-c", _HAS_PORT, check=False, assumed="").exit_code == 0:
         return None
     return (
         f"no NIC of {host.name} offers SR-IOV virtual functions (there is no sriov_totalvfs under {pci.DEVICES}): use "
@@ -126,9 +127,9 @@ def virtual_functions(
 ) -> list[VirtualFunction]:
     """`needed` VFs of a port with these `settings`, ready for a driver. Unavailable if the port offers too few."""
     interface = port.interface
-    offered = int(pci.attribute(host, port.address, "sriov_totalvfs") or 0)
+    offered = int(pci.attribute(host, port.address, "sriov_totalvfs", assumed=str(_ASSUMED_OFFER)) or 0)
     wanted = how_many(needed, settings, interface, offered)
-    before = int(pci.attribute(host, port.address, "sriov_numvfs") or 0)
+    before = int(pci.attribute(host, port.address, "sriov_numvfs", assumed="0") or 0)
     ip(host, "link", "set", "dev", interface, "up")
     if not before:
         _make(host, port, wanted, way_back)
@@ -161,11 +162,11 @@ def given_functions(
     """
     ip(host, "link", "set", "dev", port.interface, "up")
     there = functions_there(host, port.address)
-    for each in addresses:
-        if each not in there or addresses.count(each) > 1:
-            what = "which another pod has, too" if each in there else "which is no virtual function"
+    for address in addresses:
+        if address not in there or addresses.count(address) > 1:
+            what = "which another pod has, too" if address in there else "which is no virtual function"
             raise PodperfError(
-                f"the cluster gave a pod {each} for {port.interface} ({port.address}) of {host.name}, {what}"
+                f"the cluster gave a pod {address} for {port.interface} ({port.address}) of {host.name}, {what}"
             )
     numbers = map(there.index, addresses)
     found = [VirtualFunction(port, number, there[number], vf_mac(port.side, number)) for number in numbers]
@@ -175,7 +176,22 @@ def given_functions(
 
 def functions_there(host: Host, port: str) -> list[str]:
     """The PCI addresses of the VFs that the port at this address has, in the order of their numbers."""
-    return host.ask("sh", "-c", _LIST, "sh", port).stdout.split()
+
+    def assumed() -> str:
+        return "\n".join(_assumed_address(port, number) for number in range(_ASSUMED_OFFER))
+
+    return host.ask("sh", "-c", _LIST, "sh", port, assumed=assumed).stdout.split()
+
+
+def _assumed_address(port: str, number: int) -> str:
+    """The PCI address of a virtual function that a plan assumes. As on many cards, it follows the address of its port.
+
+    Each further 64 functions are in the next PCI domain. So two ports of a card never have the same function.
+    """
+    domain, bus, device, function = re.split("[:.]", port)
+    further, place = divmod(number, 64)
+    first = int(device, 16) + 2 + 8 * int(function)
+    return f"{int(domain, 16) + further:04x}:{bus}:{first + place // 8:02x}.{place % 8}"
 
 
 def _prepare(
@@ -186,17 +202,19 @@ def _prepare(
     way_back: WayBack | None,
 ) -> None:
     """Give VFs of a port their MACs and these settings. Without a way back, they end with the set-up."""
-    states = vf_states(host, port)
+    states = vf_states(host, port, [vf.number for vf in functions])
     for vf in functions:
         if way_back is not None:
-            pci.remember(host, vf.address, way_back)
-        state = VfState(vf.mac, settings.vlan, settings.trust, settings.spoof_check)
+            driver = pci.link(host, vf.address, "driver", assumed=pci.FOR_USER_SPACE)
+            pci.remember(host, vf.address, driver or "", way_back)
+        state = VfState(vf.mac, settings.vlans[port.side % 2], settings.trust, settings.spoof_check)
         _set(host, vf, states[vf.number], state, way_back)
 
 
-def vf_states(host: Host, port: PhysicalFunction) -> dict[int, VfState]:
-    """The present settings of each VF of a PF."""
-    return parse_vfs(ip_json(host, "link", "show", "dev", port.interface)[0])
+def vf_states(host: Host, port: PhysicalFunction, assumed: Iterable[int] = ()) -> dict[int, VfState]:
+    """The present settings of each VF of a PF. A plan assumes VFs of these numbers without settings."""
+    new = {"address": NO_MAC, "trust": False, "spoofchk": True}
+    return parse_vfs(link_named(host, port.interface, vfinfo_list=[{"vf": number, **new} for number in assumed]))
 
 
 def _make(host: Host, port: PhysicalFunction, number: int, way_back: WayBack) -> None:
@@ -211,7 +229,7 @@ def _make(host: Host, port: PhysicalFunction, number: int, way_back: WayBack) ->
 
 
 def _vf_address(host: Host, port: PhysicalFunction, number: int) -> str:
-    found = pci.link(host, port.address, f"virtfn{number}")
+    found = pci.link(host, port.address, f"virtfn{number}", assumed=_assumed_address(port.address, number))
     if found is None:
         raise PodperfError(f"virtual function {number} of {port.interface} is not there on {host.name}")
     return found
@@ -252,7 +270,7 @@ def _set(host: Host, vf: VirtualFunction, before: VfState, after: VfState, way_b
 
 def set_queues(host: Host, interface: str, queues: int) -> None:
     """Give an interface this number of queues. Unavailable if its driver has another number and offers no choice."""
-    now = receive_queues(host, interface).get("combined", 1)
+    now = receive_queues(host, interface, assumed=1).get("combined", 1)
     if now == queues:
         return
     done = host.do("ethtool", "-L", interface, "combined", str(queues), check=False)
@@ -274,7 +292,7 @@ def await_links(host: Host, links: Mapping[str, VirtualFunction]) -> None:
     patience = CARRIER_PATIENCE + LINK_STAYS
     wait = ("timeout", str(patience), "sh", "-c", _AWAIT_STEADY_LINKS, "sh", str(LINK_STAYS))
     for _ in range(LINK_ATTEMPTS):
-        if host.ask(*wait, *links, check=False, timeout=patience + 5).exit_code == 0:
+        if host.ask(*wait, *links, check=False, timeout=patience + 5, assumed="").exit_code == 0:
             return
         down = {interface: vf for interface, vf in links.items() if not _has_link(host, interface)}
         for interface in down:
@@ -290,7 +308,7 @@ def await_links(host: Host, links: Mapping[str, VirtualFunction]) -> None:
 
 
 def _has_link(host: Host, interface: str) -> bool:
-    return "LOWER_UP" in ip_json(host, "link", "show", "dev", interface)[0]["flags"]
+    return "LOWER_UP" in link_named(host, interface)["flags"]
 
 
 def describe_port(host: Host, port: PhysicalFunction) -> dict[str, Any]:

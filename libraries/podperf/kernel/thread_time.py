@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from podperf.cpu_time import CpuTime
 from podperf.hosts.base import Host
 from podperf.kernel.threads import threads_named
+from podperf.model import CpuTime
 
 _LINE = re.compile(r"^/proc/(\d+)/schedstat:(\d+) \d+ (\d+)", re.MULTILINE)
 # The configuration of a running kernel: in the kernel itself, or where packages install it.
@@ -94,11 +94,10 @@ class ThreadClock:
 
     def start(self) -> None:
         """The trial begins. Asks for the threads again, because they may be others than before."""
-        self._threads = [each.threads() for each in self._users]
+        self._threads = [user.threads() for user in self._users]
         self._before = self._read()
 
     def stop(self) -> CpuTime:
-        """The CPU time since the start."""
         found = CpuTime(unread=self._unknown)
         for user, before, now in zip(self._users, self._before, self._read(), strict=True):
             found = _with(found, user, before, now)
@@ -140,7 +139,7 @@ class _Reading:
 def run_times(host: Host, threads: Sequence[int]) -> Mapping[int, RunTime]:
     """The time of each of these threads. A thread that has ended is left out."""
     files = [f"/proc/{each}/schedstat" for each in threads]
-    said = host.ask("grep", "-H", "", "/dev/null", *files, check=False).stdout if files else ""
+    said = host.ask("grep", "-H", "", "/dev/null", *files, check=False, assumed="").stdout if files else ""
     return {int(thread): RunTime(int(nanoseconds), int(runs)) for thread, nanoseconds, runs in _LINE.findall(said)}
 
 

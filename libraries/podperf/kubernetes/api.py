@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podperf.errors import PodperfError, cause
+from podperf.http_login import HIDDEN, address, withheld
 
 if TYPE_CHECKING:
     from podperf.http_login import HttpLogin  # its import takes a second, as that of kubernetes does
 
 TIMEOUT = 10.0  # seconds for a connection, and for an answer that changes nothing
 CHANGE_TIMEOUT = 40.0  # seconds for any other answer: the API server waits up to 30 s for a webhook, and then names it
+_SHORTEST_TOKEN = 16  # characters; a shorter one could be a word of Kubernetes
 _MOST_TOLD, _MOST_QUOTED = 2000, 200  # characters of the server's message, and of an answer without one
 
 
@@ -27,25 +31,12 @@ class ApiError(PodperfError):
         self.status, self.message = status, message
 
 
-@contextmanager
-def understood(who: str) -> Iterator[None]:
-    """Turn the errors of code that reads JSON into a PodperfError: an answer has other parts than it should have.
-
-    `who` answered. A function can have this as its decorator.
-    """
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        wrong = f"{type(error).__name__}: {str(error)[:_MOST_QUOTED]}"
-        raise PodperfError(f"{who} gave an answer that podperf does not understand ({wrong})") from error
-
-
 class Api:
     """One login to one cluster."""
 
     def __init__(self, client: Any, where: str, namespace: str | None = None) -> None:
         """`client` is an ApiClient of the package kubernetes. `namespace` is that of the kubeconfig's context."""
-        from podperf.kubernetes.limits import limit  # noqa: PLC0415 — its import takes a second
+        from podperf.kubernetes.client import limit  # noqa: PLC0415 — its import takes a second
 
         self._client, self.where, self.namespace = client, where, namespace
         # For exec: the package replaces a method of its client while it opens a WebSocket.
@@ -71,13 +62,13 @@ class Api:
                 _return_http_data_only=True,
             )
         except ApiException as error:
-            raise self._refused(f"{method} {path}", error) from error
-        except (HTTPError, OSError) as error:
-            raise ApiError(f"{method} {path}", 0, f"{self.where}: {cause(error)}") from error
+            raise self._refused(f"{method} {path}", error) from None
+        except (HTTPError, OSError, ValueError, PodperfError) as error:
+            raise ApiError(f"{method} {path}", 0, f"{self.where}: {cause(error)}") from None
         try:
-            return json.loads(answer.data)
+            return json.loads(self._without_login(answer.data))
         except (ValueError, RecursionError) as error:  # for example a page of a proxy, or very deep nesting
-            said = answer.data[:_MOST_QUOTED].decode(errors="replace")
+            said = withheld(answer.data.decode(errors="replace"), self._login())[:_MOST_QUOTED]
             raise ApiError(f"{method} {path}", 0, f"{self.where} gave no valid answer: {said!r}") from error
 
     def exists(self, path: str) -> bool:
@@ -113,19 +104,19 @@ class Api:
         try:
             return stream(call, pod, namespace, command=list(command), _preload_content=False, **streams)
         except ApiException as error:
-            raise self._refused(f"exec in pod {pod}", error) from error
+            raise self._refused(f"exec in pod {pod}", error) from None
 
     def _refused(self, what: str, error: Any) -> ApiError:
         """The error for an ApiException of the package kubernetes."""
         status = error.status or 0
         remark = self.expired() if status == 401 else ""
-        message = _message(error.body) or str(error.reason)[:_MOST_TOLD]
+        message = withheld(_message(error.body) or str(error.reason)[:_MOST_TOLD], self._login())
         message = message if status else f"{self.where}: {message}"  # as of a request that nobody answers
         return ApiError(what, status, "; ".join(filter(None, (message, remark))))
 
     def expired(self) -> str:
         """The reason in words, if the login has expired. Otherwise empty."""
-        from podperf.kubernetes.expiry import expired  # noqa: PLC0415
+        from podperf.kubernetes.client import expired  # noqa: PLC0415
 
         configuration = self._client.configuration
         certificate = Path(configuration.cert_file).read_bytes() if configuration.cert_file else None
@@ -134,6 +125,15 @@ class Api:
     def _header(self) -> str:
         """The header `Authorization`. Empty for a login without it. A token of a pod may change with time."""
         return str(self._client.configuration.auth_settings().get("BearerToken", {}).get("value") or "")
+
+    def _login(self) -> str:
+        """The header or token of the newest request."""
+        return str(self._client.configuration.api_key.get("authorization") or "").strip()
+
+    def _without_login(self, content: bytes) -> bytes:
+        """The content of an answer that quotes the login, for example as the name of a node, without the login."""
+        word = self._login().rpartition(" ")[2].encode()
+        return content.replace(word, HIDDEN.encode()) if len(word) >= _SHORTEST_TOKEN else content
 
     def http_login(self) -> HttpLogin:
         """The login for an HTTP session."""
@@ -151,7 +151,6 @@ class Api:
         )
 
     def close(self) -> None:
-        """Close the connections."""
         self._client.close()
         self._client_of_streams.close()
 
@@ -159,24 +158,45 @@ class Api:
 def log_in(kubeconfig: str | None, context: str | None) -> Api:
     """The cluster of a kubeconfig's context; of KUBECONFIG or ~/.kube/config by default; or that of the pod in which
     podperf runs. PodperfError if there is none of these."""
-    from kubernetes import client, config  # noqa: PLC0415
+    from kubernetes import config  # noqa: PLC0415
     from yaml import YAMLError  # noqa: PLC0415
 
+    from podperf.kubernetes.client import (  # noqa: PLC0415
+        LoginConfiguration,
+        keep_in_memory,
+        limit_plugins,
+        plugin_failure,
+    )
+
+    limit_plugins()
+    keep_in_memory()
     try:
         if kubeconfig is None and context is None and _in_a_pod():
-            configuration = client.Configuration()
+            configuration = LoginConfiguration()
             config.load_incluster_config(configuration)
             return Api(_client(configuration), "the cluster of this pod", _namespace_of_this_pod())
         contexts, active = config.list_kube_config_contexts(kubeconfig)
         chosen = next((each for each in contexts if each["name"] == context), None) if context else active
-        configuration = client.Configuration()
+        configuration = LoginConfiguration()
         config.load_kube_config(kubeconfig, context, configuration)
     except (config.ConfigException, OSError, YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:
+        # Other errors quote the text that they refuse, which may be a token.
+        why = str(error) if isinstance(error, config.ConfigException | OSError) else _where_wrong(error)
         raise PodperfError(
-            f"no cluster: {' '.join(str(error).split())[:_MOST_TOLD]}; name a kubeconfig in KUBECONFIG or in "
+            f"no cluster: {' '.join(why.split())[:_MOST_TOLD]}; name a kubeconfig in KUBECONFIG or in "
             "tester.settings of the topology; to try one on this machine: sudo ./podperf cluster up --own"
-        ) from error
-    return Api(_client(configuration), str(configuration.host), (chosen or {}).get("context", {}).get("namespace"))
+        ) from None
+    if failure := plugin_failure():
+        raise PodperfError(f"no cluster: {failure}")
+    return Api(
+        _client(configuration), address(str(configuration.host)), (chosen or {}).get("context", {}).get("namespace")
+    )
+
+
+def _where_wrong(error: Exception) -> str:
+    """The kind of error in a kubeconfig, and its line if it is known."""
+    mark = getattr(error, "problem_mark", None)
+    return f"the kubeconfig is wrong{f' in line {mark.line + 1}' if mark else ''} ({type(error).__name__})"
 
 
 _OF_THIS_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -215,3 +235,60 @@ def _message(body: object) -> str:
         if isinstance(found, Mapping):
             return str(found.get("message", ""))[:_MOST_TOLD]
     return text[:_MOST_QUOTED]
+
+
+END = "podperf-end"
+# Run by `sh -c` with a command.
+_MARKED = f'"$@"; echo "{END} $?"'
+_ENDED = re.compile(rf"{END} \d+\n")
+_LONGEST_END = 64  # characters; the end marker is the last part of an output
+_LOOK_AGAIN = 0.2  # seconds; an answer is noticed at once
+_CLOSING = 1.0  # seconds for the server to close its side
+
+
+class CommandInPodFailed(PodperfError):
+    def __init__(self, pod: str, command: Sequence[str], why: str) -> None:
+        super().__init__(f"in pod {pod}, `{' '.join(command)[:200]}` {why}")
+
+
+def execute(api: Api, pod: str, namespace: str, command: Sequence[str], timeout: float = 10.0) -> str:
+    """The output of a short command in a pod, while no trial runs.
+
+    CommandInPodFailed if it fails, or does not end in `timeout` seconds. The client's exec can hang, and can lose exit
+    codes (kubernetes-client/python 602 and 2156). So the command has a deadline, and prints its exit code at its end.
+    """
+    from websocket import WebSocketException  # noqa: PLC0415 — its import takes a second, with that of kubernetes
+
+    stream = api.open_stream(pod, namespace, ["sh", "-c", _MARKED, "sh", *command])
+    said, errors = "", ""
+    deadline = time.monotonic() + timeout
+    stream.sock.ends_at = deadline + _LOOK_AGAIN
+    try:
+        while not _ENDED.search(said[-_LONGEST_END:]) and stream.is_open() and time.monotonic() < deadline:
+            stream.update(timeout=_LOOK_AGAIN)
+            said += _read(stream, "stdout")
+            errors += _read(stream, "stderr")
+    except (WebSocketException, OSError) as error:
+        errors += f" (connection lost: {error})"
+    finally:
+        stream.sock.ends_at = time.monotonic() + _CLOSING
+        with suppress(WebSocketException, OSError):
+            stream.close(timeout=_CLOSING)
+        stream.sock.shutdown()
+    return checked(pod, command, said, errors)
+
+
+def _read(stream: object, name: str) -> str:
+    peek, read = getattr(stream, f"peek_{name}"), getattr(stream, f"read_{name}")
+    return str(read(timeout=0)) if peek(timeout=0) else ""
+
+
+def checked(pod: str, command: Sequence[str], said: str, errors: str) -> str:
+    """The output before the end marker. CommandInPodFailed without the marker, or with an exit code other than 0."""
+    output, marker, exit_code = said.rpartition(END)
+    if not marker:
+        raise CommandInPodFailed(pod, command, f"did not end: {' '.join((said + errors)[-_MOST_TOLD:].split()[-20:])}")
+    if exit_code.strip() != "0":
+        detail = " ".join((errors or output)[-_MOST_TOLD:].split())
+        raise CommandInPodFailed(pod, command, f"ended with exit code {exit_code.strip()}: {detail}")
+    return output

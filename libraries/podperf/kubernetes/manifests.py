@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from podperf.frames import AddressFamily
+
 MANAGER, RUN = "app.kubernetes.io/managed-by", "podperf/run"  # labels of each object
 POD = "podperf/pod"  # a further label of each pod, by which a Service finds it
 ANCHOR = "podperf-run"  # the object that owns all others of a run
@@ -36,8 +38,6 @@ _SHARED_CPU = "100m"  # that a pod without CPUs of its own asks for
 
 @dataclass(frozen=True)
 class PodWishes:
-    """The settings of the topology for all pods of a run."""
-
     image: str
     pull_policy: str = "IfNotPresent"
     pull_secret: str | None = None
@@ -58,27 +58,12 @@ class NodeOf:
     name: str
     other: bool = False
 
-    @property
-    def operator(self) -> str:
-        """The operator of a node affinity."""
-        return "NotIn" if self.other else "In"
-
-
-@dataclass(frozen=True)
-class PodEndpoint:
-    """A UDP port of a pod, to which a Service leads."""
-
-    pod: str
-    port: int
-
 
 def labels(run: str) -> dict[str, str]:
-    """The labels of all objects of a run."""
     return {MANAGER: "podperf", RUN: run}
 
 
 def namespace(name: str, run: str) -> dict[str, Any]:
-    """A namespace for one run."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels(run)}}
 
 
@@ -94,12 +79,14 @@ def owned_by(anchor_name: str, uid: str) -> list[dict[str, Any]]:
 
 
 def service(
-    name: str, run: str, owners: Sequence[Mapping[str, Any]], endpoint: PodEndpoint, port: int
+    name: str, run: str, owners: Sequence[Mapping[str, Any]], pod: str, ports: tuple[int, int], family: AddressFamily
 ) -> dict[str, Any]:
-    """A Service (ClusterIP) whose UDP port leads to one pod of the run."""
+    """A Service (ClusterIP) that leads to one pod of the run. `ports` are its own UDP port, and that of the pod."""
     metadata = {"name": name, "labels": labels(run), "ownerReferences": list(owners)}
-    ports = [{"name": "frames", "protocol": "UDP", "port": port, "targetPort": endpoint.port}]
-    spec = {"type": "ClusterIP", "selector": {RUN: run, POD: endpoint.pod}, "ports": ports}
+    led = [{"name": "frames", "protocol": "UDP", "port": ports[0], "targetPort": ports[1]}]
+    families = [{AddressFamily.IPV4: "IPv4", AddressFamily.IPV6: "IPv6"}[family]]
+    of_family = {"ipFamilyPolicy": "SingleStack", "ipFamilies": families}
+    spec = {"type": "ClusterIP", "selector": {RUN: run, POD: pod}, "ports": led, **of_family}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
@@ -173,7 +160,8 @@ def pod(
         "volumes": [{"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
     }
     if place is not None:
-        terms = [{"matchFields": [{"key": "metadata.name", "operator": place.operator, "values": [place.name]}]}]
+        operator = "NotIn" if place.other else "In"
+        terms = [{"matchFields": [{"key": "metadata.name", "operator": operator, "values": [place.name]}]}]
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         spec["affinity"] = {"nodeAffinity": required}
     if wishes.alone:

@@ -11,14 +11,15 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from ipaddress import IPv4Address
+from ipaddress import ip_address
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from podperf.errors import PodperfError, Unavailable
+from podperf.errors import PodperfError, Unavailable, understood
+from podperf.frames import Address
 from podperf.kubernetes import manifests, multus
-from podperf.kubernetes.api import Api, ApiError, understood
+from podperf.kubernetes.api import Api, ApiError
 
 BEAT = 10.0  # seconds
 GONE_TIMEOUT = 60.0  # seconds for a namespace to be gone
@@ -91,14 +92,13 @@ class RunNamespace:
             else:
                 return
 
-    def start_service(self, manifest: Mapping[str, Any]) -> IPv4Address:
+    def start_service(self, manifest: Mapping[str, Any]) -> Address:
         """Make a Service. Returns its address (ClusterIP)."""
         made = self._api.ask("POST", self._path("services"), manifest)
         self._services.append(made["metadata"]["name"])
-        return IPv4Address(made["spec"]["clusterIP"])
+        return ip_address(made["spec"]["clusterIP"])
 
     def start_policy(self, manifest: Mapping[str, Any]) -> None:
-        """Make a NetworkPolicy."""
         self._make_one("/apis/networking.k8s.io/v1", "networkpolicies", manifest)
 
     def define(self, manifest: Mapping[str, Any]) -> None:
@@ -130,7 +130,6 @@ class RunNamespace:
         return [f"{each.get('reason')}: {each.get('message')}" for each in found]
 
     def delete(self, pod: str) -> None:
-        """Let the cluster end a pod."""
         self._api.delete(self._path("pods", pod), seconds=1)
 
     def await_gone(self, pods: Collection[str]) -> None:
@@ -149,8 +148,8 @@ class RunNamespace:
         if self._closed.is_set():
             return
         self._closed.set()
-        for each in self._services:
-            self._api.delete(self._path("services", each))
+        for service in self._services:
+            self._api.delete(self._path("services", service))
         for path in self._collections:
             self._api.ask("DELETE", path, query=_of_run(self._anchor))
         remove(self._api, self.name, self._anchor, own=self._own)
@@ -168,8 +167,8 @@ def remove(api: Api, namespace: str, anchor: str, *, own: bool) -> None:
 
 def _delete(api: Api, namespace: str, anchor: str, *, own: bool) -> None:
     path = f"/api/v1/namespaces/{namespace}"
-    for each in api.ask("GET", f"{path}/pods", query=_of_run(anchor))["items"]:
-        api.delete(f"{path}/pods/{each['metadata']['name']}")  # at once: the cluster's own collection takes seconds
+    for item in api.ask("GET", f"{path}/pods", query=_of_run(anchor))["items"]:
+        api.delete(f"{path}/pods/{item['metadata']['name']}")  # at once: the cluster's own collection takes seconds
     api.delete(path if own else f"{path}/configmaps/{anchor}")
 
 
@@ -279,14 +278,14 @@ def _without_anchors(api: Api, with_anchors: set[str]) -> Iterator[str]:
     query = [("labelSelector", f"{manifests.MANAGER}=podperf")]
 
     def bare() -> set[str]:
-        names = {each["metadata"]["name"] for each in api.ask("GET", "/api/v1/namespaces", query=query)["items"]}
+        names = {item["metadata"]["name"] for item in api.ask("GET", "/api/v1/namespaces", query=query)["items"]}
         return {name for name in names - with_anchors if name.startswith(manifests.PREFIX)}
 
     first = bare()
     if not first:
         return
     time.sleep(2 * BEAT)
-    known = {_place(each)[0] for each in _anchors(api, None)}
+    known = {_place(anchor)[0] for anchor in _anchors(api, None)}
     for name in sorted((first & bare()) - known):
         api.delete(f"/api/v1/namespaces/{name}")
         yield f"namespace {name}"

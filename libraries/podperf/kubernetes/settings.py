@@ -1,15 +1,20 @@
-"""The settings of a topology for a cluster: the login, and what all pods there have in common."""
+"""The settings of a topology for a cluster: the login, the pods of the tester, and the pods of chains."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from podperf import __version__
+from podperf.errors import PodperfError
 from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.rights import Right
+from podperf.kubernetes.rights import OF_ATTACHMENTS, OF_POLICIES, OF_SERVICES, Right
+from podperf.kubernetes.running_pods import START_TIMEOUT
+from podperf.model import PageSize
+from podperf.testers.base import TesterPort
+from podperf.topology import Engine, Topology, WrongSetting
 
 IMAGE = f"localhost/podperf/pod:{__version__}"  # `podperf image build` makes it
 DPDK_IMAGE = f"localhost/podperf/dpdk:{__version__}"  # with DPDK's testpmd: `podperf image build --dpdk`
@@ -69,7 +74,6 @@ class ClusterSettings:
 
     @property
     def further_rights(self) -> tuple[Right, ...]:
-        """The rights in the namespace that a run needs beside those of every run."""
         return ()
 
 
@@ -87,6 +91,239 @@ def wishes(settings: Mapping[str, Any], cpus: int | None) -> PodWishes:
 
 
 def kubeconfig_of(settings: Mapping[str, Any]) -> str | None:
-    """The path of the kubeconfig. None: podperf looks for it."""
     found = settings.get("kubeconfig")
     return None if found is None else str(Path(found).expanduser())
+
+
+MOST_POLICIES = 10_000  # each one takes a request to the API server
+
+Destination = Literal["pod", "service", "host"]
+
+TESTER_SCHEMA: Mapping[str, Any] = {
+    "additionalProperties": False,
+    "properties": {
+        **PROPERTIES,
+        "nodes": {"title": "the number of nodes on which the two pods are", "enum": [1, 2], "default": 1},
+        "node_names": {
+            "title": "the names of the node or of the two nodes for the pods; by default the scheduler chooses",
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 2,
+            "uniqueItems": True,
+            "items": {"title": "the name of a node", **TEXT},
+        },
+        "alone": {
+            "title": "whether the pods wait until no pod of another run of podperf is on their nodes",
+            "type": "boolean",
+            "default": False,
+        },
+        "start_timeout": {
+            "title": "seconds for a pod to start, in which it may wait for other runs",
+            "type": "integer",
+            "minimum": 1,
+            "default": int(START_TIMEOUT),
+        },
+        "destination": {
+            "title": "the address to which frames are sent: the other pod's, that of a Service before it, or a host's",
+            "enum": ["pod", "service", "host"],
+            "default": "pod",
+        },
+        "receive_threads": {
+            "title": "let a privileged pod on the node give each pod's interface a receive thread of its own",
+            "type": "boolean",
+            "default": False,
+        },
+        "host": {
+            "title": "an interface of the tester's machine, outside of the cluster, for `destination: host`",
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["interface"],
+            "properties": {
+                "interface": {"title": "an interface with an address", **TEXT},
+                "namespace": {"title": "the network namespace of the interface", **TEXT},
+            },
+        },
+        "network_policies": {
+            "title": "the number of NetworkPolicies that select the two pods",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MOST_POLICIES,
+            "default": 0,
+        },
+        "cpus": {"title": "whole CPUs for each pod alone; 0: shared", "type": "integer", "minimum": 0, "default": 0},
+    },
+}
+
+
+@dataclass(frozen=True)
+class KubernetesSettings(ClusterSettings):
+    """A login to a cluster, and the two pods there."""
+
+    nodes: int = 1  # on which the two pods are
+    destination: Destination = "pod"
+    receive_threads: bool = False  # started by a privileged pod
+    network_policies: int = 0
+    node_names: tuple[str, ...] = ()  # of the left and the right pod, or of both; empty: the scheduler chooses
+    start_timeout: float = START_TIMEOUT  # seconds
+    host: TesterPort | None = None  # of the tester's machine, for the destination `host`
+
+    key: ClassVar[str] = "tester.settings"
+    type: ClassVar[str] = "kubernetes"
+    engine: ClassVar[Engine] = "packet-ring"
+    has_ports_of_its_own: ClassVar[bool] = True
+
+    @property
+    def runs_already(self) -> bool:
+        return self.host is None
+
+    @property
+    def security_level(self) -> SecurityLevel:
+        """See ClusterSettings. The tester needs CAP_NET_RAW, which `restricted` forbids."""
+        return "privileged" if self.receive_threads else "baseline"
+
+    @property
+    def further_rights(self) -> tuple[Right, ...]:
+        of_services = OF_SERVICES if self.destination == "service" else ()
+        return (*of_services, *(OF_POLICIES if self.network_policies else ()))
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> Self:
+        """The settings from `tester.settings` of a topology. WrongSetting for settings that contradict each other."""
+        _refuse_contradictions(settings)
+        host, names = settings.get("host"), tuple(settings.get("node_names", ()))
+        return cls(
+            replace(wishes(settings, settings["cpus"]), alone=settings["alone"]),
+            kubeconfig_of(settings),
+            settings.get("context"),
+            settings.get("namespace"),
+            len(names) or settings["nodes"],
+            settings["destination"],
+            settings["receive_threads"],
+            settings["network_policies"],
+            names,
+            float(settings["start_timeout"]),
+            None if host is None else TesterPort(host["interface"], host.get("namespace")),
+        )
+
+
+def pods_of_tester(topology: Topology) -> KubernetesSettings | None:
+    """The settings of the pods that are the ports of a topology's tester. None: its ports are no pods."""
+    kind = topology.tester.kind
+    return kind if isinstance(kind, KubernetesSettings) else None
+
+
+def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
+    if settings["destination"] != "host":
+        if "host" in settings:
+            raise WrongSetting("host", allowed="only with `destination: host`")
+        return
+    if "host" not in settings:
+        raise WrongSetting("destination", allowed="host only with the settings `host` beside it")
+    if settings["nodes"] != 1 or len(settings.get("node_names", ())) > 1:
+        raise WrongSetting("nodes", allowed="1 with `destination: host`, as there is one pod")
+    if settings["network_policies"]:
+        raise WrongSetting("network_policies", allowed="0 with `destination: host`, as policies select pods")
+
+
+Isolation = Literal["none", "shared", "exclusive"]
+AttachedBy = Literal["podperf", "multus"]
+
+_RESOURCE: Mapping[str, Any] = {
+    "title": "a resource, such as intel.com/vf",
+    "type": "string",
+    "pattern": "^[a-z0-9.-]+/[A-Za-z0-9._-]+$",
+}
+CHAIN_SCHEMA: Mapping[str, Any] = {
+    "additionalProperties": False,
+    "properties": {
+        **PROPERTIES,
+        "isolation": {
+            "title": "the CPUs of the pods",
+            "enum": ["none", "shared", "exclusive"],
+            "default": "none",
+        },
+        "cpus": {
+            "title": "whole CPUs for each pod alone, with `isolation: exclusive`",
+            "type": "integer",
+            "minimum": 1,
+            "default": 1,
+        },
+        "attached_by": {
+            "title": "the program that gives pods their interfaces",
+            "enum": ["podperf", "multus"],
+            "default": "podperf",
+        },
+        "resources": {
+            "title": "further resources for each pod, such as devices of a device plug-in",
+            "type": "object",
+            "additionalProperties": {"title": "amount", "type": "integer", "minimum": 1},
+            "propertyNames": _RESOURCE,
+            "default": {},
+        },
+        "virtual_functions": {
+            "title": "the resources of a device plug-in whose devices are virtual functions of the worker's ports",
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["left", "right"],
+            "properties": {"left": _RESOURCE, "right": _RESOURCE},
+        },
+        "program_image": {"title": "the image of pods that run a program", "default": DPDK_IMAGE, **TEXT},
+        "hugepages": {
+            "title": "the size of hugepages that pods with a program ask for; by default, they have ordinary pages",
+            "enum": ["2Mi", "1Gi"],
+        },
+    },
+}
+_PAGES = {"2Mi": PageSize.TWO_MIB, "1Gi": PageSize.ONE_GIB}
+
+
+@dataclass(frozen=True)
+class ChainSettings(ClusterSettings):
+    """A login to a cluster, and the pods of the chains there."""
+
+    isolation: Isolation = "none"
+    program_image: str = DPDK_IMAGE
+    hugepages: str | None = None  # the size, as Kubernetes writes it
+    attached_by: AttachedBy = "podperf"
+    functions: tuple[str, str] | None = None  # the resources with virtual functions of the left and the right port
+
+    key = "pods.settings"
+
+    @property
+    def pages(self) -> PageSize:
+        return PageSize.NONE if self.hugepages is None else _PAGES[self.hugepages]
+
+    @property
+    def devices(self) -> Collection[str]:
+        return {*self.wishes.further, *(self.functions or ())}
+
+    @property
+    def further_rights(self) -> tuple[Right, ...]:
+        return OF_ATTACHMENTS if self.attached_by == "multus" else ()
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> ChainSettings:
+        """The settings from `pods.settings` of a topology, which has the defaults of the schema.
+
+        PodperfError if both ports have one resource.
+        """
+        isolation: Isolation = settings["isolation"]
+        cpus = {"none": None, "shared": 0, "exclusive": settings["cpus"]}[isolation]
+        resources = {name: str(amount) for name, amount in settings["resources"].items()}
+        functions = settings.get("virtual_functions")
+        if functions and functions["left"] == functions["right"]:
+            raise PodperfError(
+                f"{cls.key}.virtual_functions names {functions['left']} for both ports: each port needs a resource of "
+                "its own (`pfNames` of the SR-IOV device plug-in), because a pod gets any device of a resource"
+            )
+        return cls(
+            replace(wishes(settings, cpus), further=resources),
+            kubeconfig_of(settings),
+            settings.get("context"),
+            settings.get("namespace"),
+            isolation,
+            settings["program_image"],
+            settings.get("hugepages"),
+            settings["attached_by"],
+            functions and (functions["left"], functions["right"]),
+        )

@@ -7,25 +7,20 @@ buffer is smaller than the burst, and RFC 9004 section 5.4 corrects its time by 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
+from podperf.figures import kpps, milliseconds, number
+from podperf.methods.base import ChainSource, MeasuredChain, MethodTable
+from podperf.methods.presets import FurtherSettings
 from podperf.metrics import Measured, Metrics
-from podperf.model import TrialResult
+from podperf.testers.base import Ability
 
 NAME = "back_to_back"
 FIRST_BURST = 64  # frames
+USUAL_TRIALS = 8  # until the longest burst is found
 RESOLUTION = 0.02  # a burst without loss and a burst with loss differ by this share, or by one frame
-
-
-class BurstSource(Protocol):
-    """The source of trials that are bursts."""
-
-    maximum_load: float  # frames/s and direction
-
-    def burst(self, frames: int) -> TrialResult:
-        """One valid trial of so many frames in each direction, as fast as the tester can send."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class BackToBackResult:
     @property
     def lengths(self) -> tuple[int, ...]:
         """Frames of each burst."""
-        return tuple(each.frames for each in self.bursts)
+        return tuple(burst.frames for burst in self.bursts)
 
     @property
     def mean(self) -> float:
@@ -61,12 +56,12 @@ class BackToBackResult:
     @property
     def limited(self) -> bool:
         """Whether longer bursts may come through, too."""
-        return any(each.limited for each in self.bursts)
+        return any(burst.limited for burst in self.bursts)
 
     @property
     def rate(self) -> float | None:
         """Frames/s and direction within the bursts, their median. None if not even one frame came through."""
-        rates = [each.rate for each in self.bursts if each.rate > 0]
+        rates = [burst.rate for burst in self.bursts if burst.rate > 0]
         return statistics.median(rates) if rates else None
 
     @property
@@ -94,6 +89,12 @@ class BackToBackResult:
         if (seconds := self.buffer_time) is not None:
             found["buffer_time"] = Measured(seconds)
         return found
+
+    @property
+    def said(self) -> Sequence[str]:
+        lengths = f"bursts without loss: {', '.join(map(str, self.lengths))} frames"
+        none = "no buffer time: the longest burst came through, or no throughput below their rate was found"
+        return [lengths] if self.buffer_time is not None else [lengths, none]
 
     def as_record(self) -> Mapping[str, Any]:
         """Lengths, their spread, and both buffer times in seconds."""
@@ -125,20 +126,46 @@ class BackToBack:
     repetitions: int
     longest: float
     throughput: float | None
-    name: str = NAME
+    name: ClassVar[str] = NAME
+    searches: ClassVar[bool] = True
 
-    def run(self, source: BurstSource) -> BackToBackResult:
+    @classmethod
+    def on(cls, chain: MeasuredChain, amount: float | None = None) -> BackToBackResult:
+        """See FurtherMethod. `amount`: bursts without loss. Buffer times need the NDR, so the search goes first."""
+        chain.demand(Ability.BURSTS)
+        settings, ndr = chain.further_settings, chain.searched("ndr")
+        repetitions = settings.repeated_bursts if amount is None else round(amount)
+        return cls(repetitions, settings.longest_burst, ndr.value if ndr else None).run(chain.trials(NAME))
+
+    @staticmethod
+    def usual_seconds(settings: FurtherSettings, between: float, set_up: float) -> float:
+        return settings.repeated_bursts * USUAL_TRIALS * between
+
+    @staticmethod
+    def table(found: Mapping[str, Any]) -> MethodTable:
+        implied, corrected = (milliseconds(found[each]) for each in ("implied_buffer_time", "corrected_buffer_time"))
+        rows = (
+            ("Bursts without loss, frames", ", ".join(map(str, found["bursts"]))),
+            ("Mean, standard deviation", f"{number(found['mean'])}, {number(found['deviation'])}"),
+            ("Rate of the bursts", "" if found["burst_rate"] is None else f"{kpps(found['burst_rate'])} kpps"),
+            ("Throughput (NDR)", "not found" if found["throughput"] is None else f"{kpps(found['throughput'])} kpps"),
+            ("Buffer time, implied and corrected", f"{implied}, {corrected}"),
+            ("Longest burst that was tried", f"{found['longest_tried']} frames"),
+        )
+        return MethodTable(f"Back-to-back frames ({found['source']})", rows)
+
+    def run(self, source: ChainSource) -> BackToBackResult:
         """Measure."""
         longest = max(1, round(self.longest * source.maximum_load))
         bursts: list[Burst] = []
         start = min(FIRST_BURST, longest)
-        while len(bursts) < self.repetitions and not any(each.limited for each in bursts):
+        while len(bursts) < self.repetitions and not any(burst.limited for burst in bursts):
             bursts.append(_longest_without_loss(source, start, longest))
             start = max(1, bursts[-1].frames)
         return BackToBackResult(tuple(bursts), longest, self.throughput)
 
 
-def _longest_without_loss(source: BurstSource, start: int, longest: int) -> Burst:
+def _longest_without_loss(source: ChainSource, start: int, longest: int) -> Burst:
     """A search by doubling or halving from `start`, and then by bisection."""
     best, lossy, frames = Burst(0), longest + 1, start
     while lossy - best.frames > max(1.0, RESOLUTION * best.frames):

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from podperf.cpu_time import CpuTime
 from podperf.errors import TrialNotDelivered
-from podperf.methods.base import TrialSource
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.metrics import CPU_TIME, METRICS, Measured, Metrics
+from podperf.model import CpuTime
+from podperf.testers.base import TrialSource
 
 NAME = "cpu_time"
 TRAIN = 32  # frames
@@ -51,7 +51,7 @@ class CpuTimeResult:
     def metrics(self) -> Metrics:
         """The figure, or none. Unfinished if the load is a share of an unfinished search."""
         found = self.nanoseconds
-        return {} if found is None else {NAME: Measured(found, unfinished=self.at.unfinished)}
+        return {} if found is None else {NAME: Measured(found, unfinished=self.at.unfinished, doubt=self.at.doubt)}
 
     def as_record(self) -> Mapping[str, Any]:
         """The figure, and each part of it."""

@@ -2,22 +2,32 @@
 
 The RFC wants steps of 10 % of the maximum rate or finer ones, until two trials in a row lose nothing. A data plane may
 carry less than 10 % of what a tester sends. So the steps below 10 % are finer: 9 %, 8 %, ... 1 %, 0.9 %, and so on.
+
+A stall of the machine can lose frames in a single trial. So a point has two or three trials, and two of them must agree
+on whether frames are lost at this load.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from statistics import fmean, median
+from typing import Any, ClassVar
 
 from podperf.errors import TrialNotDelivered
-from podperf.methods.base import TrialSource
+from podperf.figures import kpps, percent
+from podperf.methods.base import MeasuredChain, MethodTable
+from podperf.methods.presets import FurtherSettings
 from podperf.metrics import Measured, Metrics
 from podperf.model import TrialResult
+from podperf.testers.base import TrialSource
 
 NAME = "loss_curve"
-ENOUGH_WITHOUT_LOSS = 2  # trials in a row
+ENOUGH_WITHOUT_LOSS = 2  # points in a row
+AGREED = 2  # trials of a point
+LOWEST_LOAD = 1000.0  # frames/s and direction, as that of the search
+USUAL_TRIALS = 40  # two at most loads
 
 
 def shares() -> Iterator[float]:
@@ -29,30 +39,36 @@ def shares() -> Iterator[float]:
 
 @dataclass(frozen=True)
 class LossPoint:
-    """One trial of the curve. `share` is that of the maximum load."""
+    """The trials at one load of the curve. `share` is that of the maximum load."""
 
     share: float
-    trial: TrialResult
+    trials: tuple[TrialResult, ...]
 
     @property
     def load(self) -> float:
         """The load that was asked for, in frames/s and direction."""
-        return self.trial.trial.load
+        return self.trials[0].trial.load
+
+    @property
+    def loss_ratio(self) -> float:
+        """The median of the trials. 0 if two of them lost nothing."""
+        return median(trial.loss_ratio for trial in self.trials)
 
     @property
     def lossless(self) -> bool:
-        """Whether every frame came back."""
-        return self.trial.lost == 0
+        """Whether every frame came back, in two trials."""
+        return self.loss_ratio == 0
 
     def as_record(self) -> Mapping[str, Any]:
         """Loads, counts and loss."""
         return {
             "share": self.share,
             "load": self.load,
-            "achieved_load": self.trial.achieved_load,
-            "sent": self.trial.sent,
-            "lost": self.trial.lost,
-            "loss_ratio": self.trial.loss_ratio,
+            "achieved_load": fmean(trial.achieved_load for trial in self.trials),
+            "sent": sum(trial.sent for trial in self.trials),
+            "lost": sum(trial.lost for trial in self.trials),
+            "loss_ratio": self.loss_ratio,
+            "loss_ratios": [trial.loss_ratio for trial in self.trials],
         }
 
 
@@ -92,15 +108,22 @@ class LossCurveResult:
         )
         return {"loss_free_load": found}
 
+    @property
+    def said(self) -> Sequence[str]:
+        points = self.points
+        return [
+            f"{kpps(point.load)} kpps ({percent(point.share)}): loss {percent(point.loss_ratio)}" for point in points
+        ]
+
     def as_record(self) -> Mapping[str, Any]:
         """The points, and the parameters."""
         finished = len(self.without_loss) >= ENOUGH_WITHOUT_LOSS
         return {
             "method": NAME,
             "source": "RFC 2544 section 26.3",
-            "points": [each.as_record() for each in self.points],
+            "points": [point.as_record() for point in self.points],
             "not_delivered": list(self.not_delivered),
-            "incomplete": None if finished else "the curve ended at its lowest load, before two trials without loss",
+            "incomplete": None if finished else "the curve ended at its lowest load, before two loads without loss",
             "maximum_load": self.maximum_load,
             "trial_duration": self.trial_duration,
         }
@@ -108,11 +131,33 @@ class LossCurveResult:
 
 @dataclass(frozen=True)
 class LossCurve:
-    """Trials of `duration` seconds at falling loads, until two in a row lose nothing, or below `minimum_load`."""
+    """Trials of `duration` seconds at falling loads, until two loads in a row lose nothing, or below `minimum_load`."""
 
     duration: float
     minimum_load: float  # frames/s and direction
-    name: str = NAME
+    name: ClassVar[str] = NAME
+    searches: ClassVar[bool] = False
+
+    @classmethod
+    def on(cls, chain: MeasuredChain, amount: float | None = None) -> LossCurveResult:
+        """See FurtherMethod. `amount`: seconds of a trial."""
+        return cls(amount or chain.further_settings.loss_curve_trial, LOWEST_LOAD).run(chain.trials(NAME))
+
+    @staticmethod
+    def usual_seconds(settings: FurtherSettings, between: float, set_up: float) -> float:
+        return USUAL_TRIALS * (settings.loss_curve_trial + between)
+
+    @staticmethod
+    def table(found: Mapping[str, Any]) -> MethodTable:
+        rows = [
+            (kpps(point["load"]), percent(point["share"]), kpps(point["achieved_load"]), percent(point["loss_ratio"]))
+            for point in found["points"]
+        ]
+        left_out = ", ".join(map(kpps, found["not_delivered"]))
+        title = f"Loss curve ({found['source']}), trials of {found['trial_duration']:g} s; the loss is their median"
+        heads = ("Load, kpps", "of the tester's maximum", "sent, kpps", "loss")
+        words = f"The tester could not send {left_out} kpps." if left_out else ""
+        return MethodTable(title, rows, heads, words, numbers=0)
 
     def run(self, source: TrialSource) -> LossCurveResult:
         """Measure. A load that the tester cannot deliver has no point. TrialNotDelivered if it delivers none."""
@@ -121,11 +166,11 @@ class LossCurve:
         failure: TrialNotDelivered | None = None
         for share in shares():
             load = share * source.maximum_load
-            ended = [each.lossless for each in points[-ENOUGH_WITHOUT_LOSS:]] == [True] * ENOUGH_WITHOUT_LOSS
+            ended = [point.lossless for point in points[-ENOUGH_WITHOUT_LOSS:]] == [True] * ENOUGH_WITHOUT_LOSS
             if ended or load < self.minimum_load:
                 break
             try:
-                points.append(LossPoint(share, source.measure(load, self.duration)))
+                points.append(LossPoint(share, self._trials(source, load)))
             except TrialNotDelivered as error:
                 failure = error
                 not_delivered.append(load)
@@ -134,5 +179,14 @@ class LossCurve:
                 f"the tester's maximum of {source.maximum_load:,.0f} frames/s is below the curve's lowest load, "
                 f"{self.minimum_load:,.0f} frames/s"
             )
-        duration = points[0].trial.trial.duration  # some testers need longer trials
+        duration = points[0].trials[0].trial.duration  # some testers need longer trials
         return LossCurveResult(tuple(points), source.maximum_load, duration, tuple(not_delivered))
+
+    def _trials(self, source: TrialSource, load: float) -> tuple[TrialResult, ...]:
+        """Trials at this load, until two agree on whether frames are lost."""
+        with_loss: list[TrialResult] = []
+        without: list[TrialResult] = []
+        while max(len(with_loss), len(without)) < AGREED:
+            result = source.measure(load, self.duration)
+            (with_loss if result.lost else without).append(result)
+        return (*with_loss, *without)

@@ -10,17 +10,17 @@ from typing import Any
 from jumpavg import AvgStdevStats
 
 from podperf.errors import PodperfError
-from podperf.methods.base import TrialSource
-from podperf.methods.trials import latency_record
+from podperf.methods.base import judged_by, loss_ratios
 from podperf.metrics import Measured, Metrics
 from podperf.model import Latency, TrialResult, merged_latency
 from podperf.noise import Noise, total
-from podperf.testers.base import PACED_SHARE, UNPACED, limited_by_tester
+from podperf.testers.base import PACED_SHARE, UNPACED, TrialSource, limited_by_tester
+from podperf.topology import MethodSettings
 
 
 @dataclass(frozen=True)
 class MrrResult:
-    """The trials of one MRR measurement. Rates are frames per second and direction.
+    """The trials of one MRR measurement. Rates are frames per second in the slower direction.
 
     `deviation` is the standard deviation of a population. CSIT's jumpavg, which tells a trend from noise, wants it so.
     """
@@ -39,12 +39,12 @@ class MrrResult:
 
         It is the load of the trials, or PACED_SHARE of the load that the tester sent in unpaced trials.
         """
-        return max(each.trial.load or PACED_SHARE * each.achieved_load for each in self.trials)
+        return max(trial.trial.load or PACED_SHARE * trial.achieved_load for trial in self.trials)
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """Receive rate of each trial, mean over its directions."""
-        return tuple(each.receive_rate for each in self.trials)
+        """Receive rate of each trial in its slower direction."""
+        return tuple(trial.receive_rate for trial in self.trials)
 
     @property
     def rate(self) -> float:
@@ -68,9 +68,8 @@ class MrrResult:
 
     @property
     def loss_ratio(self) -> float:
-        """Lost over sent in all trials and directions."""
-        sent = sum(each.sent for each in self.trials)
-        return sum(each.lost for each in self.trials) / sent if sent else 0.0
+        """Lost over sent in all trials, of the direction that lost more."""
+        return max(loss_ratios(self.trials).values())
 
     @property
     def tester_limited(self) -> bool:
@@ -80,17 +79,19 @@ class MrrResult:
     @property
     def metrics(self) -> Metrics:
         """The median receive rate, between the slowest and the fastest trial."""
-        return {"mrr": Measured(self.rate, min(self.rates), max(self.rates), lower_bound=self.tester_limited)}
+        both = statistics.median(sum(way.receive_rate for way in trial.directions) for trial in self.trials)
+        limited = self.tester_limited
+        return {"mrr": Measured(self.rate, min(self.rates), max(self.rates), lower_bound=limited, aggregate=both)}
 
     @property
     def latency(self) -> Latency | None:
         """Latency under this overload, all trials together."""
-        return merged_latency(each.latency for each in self.trials)
+        return merged_latency(trial.latency for trial in self.trials)
 
     @property
     def noise(self) -> Noise | None:
         """The noise on the measuring CPUs, or None if podperf did not watch them."""
-        return total(each.noise for each in self.trials)
+        return total(trial.noise for trial in self.trials)
 
     @property
     def _stats(self) -> Any:
@@ -100,12 +101,13 @@ class MrrResult:
         """Rates, spread, loss and latency, with the parameters."""
         return {
             "method": "mrr",
+            **judged_by(len(self.trials[0].directions)),
             "rate": self.rate,
             "tester_limited": self.tester_limited,
             "delivered_load": self.delivered_load,
             "rates": list(self.rates),
             "rates_by_direction": {
-                first.direction.value: [each.directions[index].receive_rate for each in self.trials]
+                first.direction.value: [trial.directions[index].receive_rate for trial in self.trials]
                 for index, first in enumerate(self.trials[0].directions)
             },
             "mean": self.mean,
@@ -114,7 +116,7 @@ class MrrResult:
             "maximum": max(self.rates),
             "relative_spread": self.relative_spread,
             "loss_ratio": self.loss_ratio,
-            "latency": latency_record(self.latency),
+            "latency": self.latency and self.latency.as_record(),
             "maximum_load": self.maximum_load,
             "trial_count": len(self.trials),
             "trial_duration": self.trial_duration,
@@ -130,6 +132,11 @@ class Mrr:
     duration: float = 1.0
 
     name = "mrr"
+
+    @classmethod
+    def by(cls, settings: MethodSettings) -> Mrr:
+        """With the trials of these settings."""
+        return cls(settings.mrr_trials, settings.mrr_trial_duration)
 
     def __post_init__(self) -> None:
         if self.trials < 1 or self.duration <= 0:

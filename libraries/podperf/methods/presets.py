@@ -6,12 +6,59 @@ To add a preset, add an entry to `PRESETS`. No other code knows their names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any
 
 from podperf.errors import PodperfError
-from podperf.methods.further_settings import AS_WANTED, SHORT, FurtherSettings
+from podperf.metrics import METRICS
+
+
+@dataclass(frozen=True)
+class FurtherSettings:
+    """The trials of each method, as its module explains them. `as_wanted`: as long as the documents want them."""
+
+    as_wanted: bool
+    loss_curve_trial: float
+    repeated_bursts: int
+    longest_burst: float
+    latency_trial: float
+    recovery_trials: int
+    overload: float
+    after_overload: float
+    set_ups: int
+    set_up_trial: float
+    soak: float
+    soak_interval: float
+
+
+AS_WANTED = FurtherSettings(
+    as_wanted=True,
+    loss_curve_trial=60.0,  # RFC 2544 section 24
+    repeated_bursts=50,  # RFC 2544 section 26.4
+    longest_burst=2.0,  # the same section
+    latency_trial=120.0,  # RFC 2544 section 26.2
+    recovery_trials=10,  # RFC 2544 section 26.5 wants several
+    overload=60.0,  # the same section
+    after_overload=60.0,
+    set_ups=20,  # podperf
+    set_up_trial=1.0,  # as MRR of FD.io CSIT
+    soak=6 * 3600.0,  # podperf
+    soak_interval=60.0,  # ETSI GS NFV-TST 009 clause 12.3.3, as any of its trials
+)
+SHORT = replace(
+    AS_WANTED,
+    as_wanted=False,
+    loss_curve_trial=0.5,
+    repeated_bursts=10,
+    longest_burst=0.5,
+    latency_trial=1.0,
+    overload=1.0,
+    after_overload=1.0,
+    set_up_trial=0.3,
+    soak=60.0,
+    soak_interval=3.0,
+)
 
 
 @dataclass(frozen=True)
@@ -42,10 +89,6 @@ class Goal:
             final_trial_duration=max(shortest, self.final_trial_duration),
         )
 
-    def as_record(self) -> Mapping[str, Any]:
-        """Every attribute in JSON types."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Preset:
@@ -67,12 +110,22 @@ class Preset:
     adapted: str = ""
     further: FurtherSettings = AS_WANTED
 
+    def with_goal(self, loss_ratio: float | None) -> Preset:
+        """This preset with a goal of the user's loss ratio, if there is one. The limit of time grows with the goals."""
+        if loss_ratio is None:
+            return self
+        own = replace(self.goals[0], name=OWN_GOAL, loss_ratio=loss_ratio)
+        goals = tuple(sorted((*self.goals, own), key=lambda goal: goal.loss_ratio))
+        sources = {**self.sources, "loss_ratio": f"{self.sources['loss_ratio']}; {OWN_GOAL}: the topology"}
+        limit = self.search_duration_max * len(goals) / len(self.goals)
+        return replace(self, goals=goals, sources=MappingProxyType(sources), search_duration_max=limit)
+
     def for_tester(self, shortest_trial: float) -> Preset:
         """This preset without trials that are shorter than `shortest_trial` seconds, which the tester needs."""
-        goals = tuple(each.with_trials_of(shortest_trial) for each in self.goals)
+        goals = tuple(goal.with_trials_of(shortest_trial) for goal in self.goals)
         if goals == self.goals:
             return self
-        usual = min(each.initial_trial_duration for each in self.goals)
+        usual = min(goal.initial_trial_duration for goal in self.goals)
         adapted = f"trials of {shortest_trial:g} s, not {usual:g} s: the shortest that this tester can do well"
         warmup = max(self.warmup_duration, shortest_trial) if self.warmup_duration else 0.0
         return replace(self, goals=goals, warmup_duration=warmup, adapted=adapted)
@@ -81,7 +134,7 @@ class Preset:
         """Every attribute in JSON types."""
         return {
             "name": self.name,
-            "goals": [goal.as_record() for goal in self.goals],
+            "goals": list(map(asdict, self.goals)),
             "warmup_duration": self.warmup_duration,
             "search_duration_max": self.search_duration_max,
             "minimum_load": self.minimum_load,
@@ -90,6 +143,12 @@ class Preset:
         }
 
 
+EFFECTIVE_DURATION = (
+    "Trial Effective Duration: the time of the whole trial, with its start, the wait for the last frames and the "
+    "reading of counters, but at least the Trial Duration. Goal Duration Sum and Goal Exceed Ratio are about sums of "
+    "effective durations. The record has that of each trial."
+)
+OWN_GOAL = METRICS["goal_rate"].label
 PDR_LOSS_RATIO = 0.005  # FD.io CSIT and NFVbench practice
 _MLRSEARCH = "default of the MLRsearch package 1.2.1, by FD.io CSIT"
 
@@ -128,18 +187,7 @@ _QUICK = Preset(
 )
 
 _MLRSEARCH_ATTRIBUTES = dict.fromkeys(
-    (
-        "exceed_ratio",
-        "relative_width",
-        "initial_trial_duration",
-        "final_trial_duration",
-        "duration_sum",
-        "preceding_targets",
-        "expansion_coefficient",
-        "warmup_duration",
-        "search_duration_max",
-    ),
-    _MLRSEARCH,
+    (*(each.name for each in fields(Goal)[2:]), "warmup_duration", "search_duration_max"), _MLRSEARCH
 )
 
 

@@ -11,23 +11,18 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from podperf.methods.base import TrialSource
+from podperf.errors import PodperfError
+from podperf.figures import kpps, milliseconds, number, percent
+from podperf.methods.base import MeasuredChain, MethodTable, StandingInstance
+from podperf.methods.presets import FurtherSettings
 from podperf.metrics import Measured, Metrics
 from podperf.testers.base import UNPACED
 
 NAME = "repeated_instantiation"
 TRIALS = 2  # of each instance
 WARM_UP = 0.1  # seconds of a trial that does not count
-
-
-@dataclass(frozen=True)
-class StandingInstance:
-    """A chain that was set up in so many seconds, until frames crossed it."""
-
-    source: TrialSource
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -53,17 +48,17 @@ class RepeatedInstantiationResult:
     @property
     def rates(self) -> list[float]:
         """The rate of each instance."""
-        return [each.rate for each in self.instances]
+        return [instance.rate for instance in self.instances]
 
     @property
     def seconds(self) -> list[float]:
         """The set-up time of each instance."""
-        return [each.seconds for each in self.instances]
+        return [instance.seconds for instance in self.instances]
 
     @property
     def within(self) -> float:
         """The standard deviation from one trial of an instance to the next one, in frames/s."""
-        return math.sqrt(statistics.fmean(statistics.variance(each.rates) for each in self.instances))
+        return math.sqrt(statistics.fmean(statistics.variance(instance.rates) for instance in self.instances))
 
     @property
     def between(self) -> float:
@@ -79,13 +74,19 @@ class RepeatedInstantiationResult:
             found["rate_variation"] = Measured(statistics.stdev(self.rates) / mean)
         return found
 
+    @property
+    def said(self) -> Sequence[str]:
+        return [f"set up in {number(instance.seconds)} s, {kpps(instance.rate)} kpps" for instance in self.instances]
+
     def as_record(self) -> Mapping[str, Any]:
         """Rates and set-up times of each instance, and their spread."""
         mean = statistics.fmean(self.rates)
         return {
             "method": NAME,
             "source": "version 05 of the draft",
-            "instances": [{"set_up_seconds": each.seconds, "rates": list(each.rates)} for each in self.instances],
+            "instances": [
+                {"set_up_seconds": instance.seconds, "rates": list(instance.rates)} for instance in self.instances
+            ],
             "rate": _spread(self.rates),
             "set_up_seconds": _spread(self.seconds),
             "variation_within": self.within / mean if mean else None,
@@ -109,7 +110,34 @@ class RepeatedInstantiation:
 
     set_ups: int
     duration: float
-    name: str = NAME
+    name: ClassVar[str] = NAME
+    searches: ClassVar[bool] = False
+
+    @classmethod
+    def on(cls, chain: MeasuredChain, amount: float | None = None) -> RepeatedInstantiationResult:
+        """See FurtherMethod. `amount`: set-ups. No chain is left."""
+        set_ups = chain.further_settings.set_ups if amount is None else round(amount)
+        if set_ups < 2:
+            raise PodperfError(f"a variation needs 2 or more set-ups, not {set_ups}")
+        chain.known_limits()
+        return cls(set_ups, chain.further_settings.set_up_trial).run(chain.instances(NAME))
+
+    @staticmethod
+    def usual_seconds(settings: FurtherSettings, between: float, set_up: float) -> float:
+        return settings.set_ups * (set_up + TRIALS * (settings.set_up_trial + between))
+
+    @staticmethod
+    def table(found: Mapping[str, Any]) -> MethodTable:
+        rows = [
+            (str(place), milliseconds(each["set_up_seconds"]), ", ".join(map(kpps, each["rates"])))
+            for place, each in enumerate(found["instances"], 1)
+        ]
+        within, between = found["variation_within"], found["variation_between"]
+        known = within is not None and between is not None
+        parts = f"{percent(within)} from trial to trial, {percent(between)} added by the set-ups" if known else ""
+        words = f"Standard deviation of the rate, of its mean: {parts}." if known else ""
+        title = f"Repeated instantiation ({found['source']}): {len(found['instances'])} set-ups"
+        return MethodTable(title, rows, ("Set-up", "took", "MRR, kpps"), words)
 
     def run(self, build: Callable[[], AbstractContextManager[StandingInstance]]) -> RepeatedInstantiationResult:
         """Measure. `build` sets an instance up, and takes it down at the end of the context."""
@@ -118,6 +146,6 @@ class RepeatedInstantiation:
             with build() as instance:
                 instance.source.measure(UNPACED, WARM_UP)
                 trials = [instance.source.measure(UNPACED, self.duration) for _ in range(TRIALS)]
-            found.append(Instance(instance.seconds, tuple(each.receive_rate for each in trials)))
+            found.append(Instance(instance.seconds, tuple(trial.receive_rate for trial in trials)))
             duration = trials[0].trial.duration
         return RepeatedInstantiationResult(tuple(found), duration)

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from podperf.methods.base import TrialSource
+from podperf.figures import kpps, number, percent
+from podperf.kernel.memory import kernel_memory, resident_memory
+from podperf.methods.base import MeasuredChain, MethodTable
+from podperf.methods.presets import FurtherSettings
 from podperf.metrics import Measured, Metrics
+from podperf.testbed.system_under_test import SystemUnderTest
+from podperf.testers.base import TrialSource
 
 NAME = "soak"
 SHARE = 0.9  # of the NDR; the NDR itself is where loss begins
@@ -75,17 +81,17 @@ class SoakResult:
     @property
     def sent(self) -> int:
         """Frames of all intervals and directions."""
-        return sum(each.sent for each in self.intervals)
+        return sum(interval.sent for interval in self.intervals)
 
     @property
     def lost(self) -> int:
         """Frames that did not come back."""
-        return sum(each.lost for each in self.intervals)
+        return sum(interval.lost for interval in self.intervals)
 
     @property
     def dispersion(self) -> float:
         """How many times its mean the variance of the loss is, from interval to interval. 1 or more."""
-        losses = [each.lost for each in self.intervals]
+        losses = [interval.lost for interval in self.intervals]
         if len(losses) < 2 or not any(losses):
             return 1.0
         return max(1.0, statistics.variance(losses) / statistics.fmean(losses))
@@ -98,16 +104,16 @@ class SoakResult:
     @property
     def series(self) -> Mapping[str, Sequence[int]]:
         """The memory of each process over time. Those that were not there all the time are left out."""
-        readings = [each.memory.processes for each in self.intervals]
+        readings = [interval.memory.processes for interval in self.intervals]
         names = set(readings[0]).intersection(*readings) if readings else set()
-        return {name: [each[name] for each in readings] for name in sorted(names)}
+        return {name: [reading[name] for reading in readings] for name in sorted(names)}
 
     @property
     def kernel_series(self) -> Mapping[str, Sequence[int]]:
         """The kernel's memory on each host over time."""
-        readings = [each.memory.kernel for each in self.intervals]
+        readings = [interval.memory.kernel for interval in self.intervals]
         names = set(readings[0]).intersection(*readings) if readings else set()
-        return {name: [each[name] for each in readings] for name in sorted(names)}
+        return {name: [reading[name] for reading in readings] for name in sorted(names)}
 
     @property
     def missing(self) -> Mapping[str, str]:
@@ -125,6 +131,17 @@ class SoakResult:
             found["memory_growth"] = Measured(growth(totals))
         return found
 
+    @property
+    def said(self) -> Sequence[str]:
+        found = [
+            f"{self.lost} of {self.sent:,} frames lost in {len(self.intervals)} intervals: at most "
+            f"{percent(self.loss_bound)} with 95 % confidence"
+        ]
+        for name, amounts in self.series.items():
+            words = "flat" if is_flat(amounts) else "growing"
+            found.append(f"{name}: {amounts[0] >> 10:,} KiB to {amounts[-1] >> 10:,} KiB, {words}")
+        return found
+
     def as_record(self) -> Mapping[str, Any]:
         """Loss by interval, memory over time, and the parameters."""
         return {
@@ -137,13 +154,13 @@ class SoakResult:
             "interval": self.interval,
             "sent": self.sent,
             "lost": self.lost,
-            "lost_by_interval": [each.lost for each in self.intervals],
-            "intervals_with_loss": sum(1 for each in self.intervals if each.lost),
+            "lost_by_interval": [interval.lost for interval in self.intervals],
+            "intervals_with_loss": sum(1 for interval in self.intervals if interval.lost),
             "loss_ratio": self.lost / self.sent if self.sent else None,
             "loss_bound": self.loss_bound,
             "confidence": CONFIDENCE,
             "dispersion": self.dispersion,
-            "moments": [each.ended for each in self.intervals],
+            "moments": [interval.ended for interval in self.intervals],
             "memory": _told(self.series),
             "kernel_memory": _told(self.kernel_series),
             "missing": dict(self.missing),
@@ -166,7 +183,36 @@ class Soak:
     interval: float
     memory: Callable[[], MemoryReading]
     clock: Callable[[], float]
-    name: str = NAME
+    name: ClassVar[str] = NAME
+    searches: ClassVar[bool] = True
+
+    @classmethod
+    def on(cls, chain: MeasuredChain, amount: float | None = None) -> SoakResult | None:
+        """See FurtherMethod. `amount`: seconds of sending."""
+        if (ndr := chain.searched("ndr")) is None:
+            return None
+        settings, sut = chain.further_settings, chain.sut
+        duration = settings.soak if amount is None else amount
+        method = cls(ndr.value, duration, settings.soak_interval, lambda: read_memory(sut), time.monotonic)
+        return method.run(chain.trials(NAME))
+
+    @staticmethod
+    def usual_seconds(settings: FurtherSettings, between: float, set_up: float) -> float:
+        return settings.soak + settings.soak / settings.soak_interval * between
+
+    @staticmethod
+    def table(found: Mapping[str, Any]) -> MethodTable:
+        lost, bound, confidence = found["lost"], percent(found["loss_bound"]), percent(found["confidence"])
+        clumps = f"; loss in {found['intervals_with_loss']} of {len(found['moments'])} intervals" if lost else ""
+        words = f"{lost} of {number(found['sent'])} frames lost{clumps}: at most {bound} with {confidence} confidence"
+        rows = [
+            (f"{of}{name}", *map(_mebibytes, (each["bytes"][0], max(each["bytes"]), each["bytes"][-1])), flat)
+            for series, of in (("memory", ""), ("kernel_memory", "the kernel of "))
+            for name, each in found[series].items()
+            for flat in ["flat" if each["flat"] else "grows"]
+        ]
+        title = f"Soak ({found['source']}): {number(found['seconds'])} s at {kpps(found['load'])} kpps"
+        return MethodTable(title, rows, ("Memory of", "first, MiB", "most, MiB", "last, MiB", ""), words)
 
     def run(self, source: TrialSource) -> SoakResult:
         """Measure."""
@@ -177,3 +223,21 @@ class Soak:
             sent_for += trial.trial.duration
             intervals.append(Interval(trial.sent, trial.lost, self.clock() - began, self.memory()))
         return SoakResult(tuple(intervals), load, self.ndr, self.interval)
+
+
+def read_memory(sut: SystemUnderTest) -> MemoryReading:
+    """The memory of all processes of the system under test that handle frames, and of the kernel of each host."""
+    processes: dict[str, int] = {}
+    kernel: dict[str, int] = {}
+    for place, part in enumerate(sut.parts):
+        prefix = f"{part.worker}: " if place else ""
+        for user in part.data_plane.cpu_users or ():
+            found: Mapping[str, int] = resident_memory(user.host, user.threads())
+            processes |= {f"{prefix}{name}": amount for name, amount in found.items()}
+            if part.worker not in kernel and (amount := kernel_memory(user.host)) is not None:
+                kernel[part.worker] = amount
+    return MemoryReading(processes, kernel)
+
+
+def _mebibytes(amount: float) -> str:
+    return number(amount / 2**20)

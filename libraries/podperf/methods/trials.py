@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
-from podperf.cpu_time import CpuTime
 from podperf.errors import TrialNotDelivered
-from podperf.model import Latency, Overload, TrafficProfile, Trial, TrialResult
+from podperf.kernel.thread_time import ThreadClock
+from podperf.model import AddressedTraffic, Overload, Trial, TrialResult
 from podperf.noise import Speed
 from podperf.quietness.watch import Quietness
 from podperf.testers.base import UNPACED, Tester, TesterLimits
-from podperf.testers.validity import disturbance
+from podperf.testers.validity import disturbance, standstill, without_latency
 
 MAXIMUM_REPEATS = 3
 SHORTEST_BURST, MOST_TIMES = 0.01, 4.0  # seconds; times as long as at the tester's maximum load
@@ -24,14 +23,23 @@ def ignore(_seen: object) -> None:
     """An observer for those who need none."""
 
 
-class CpuClock(Protocol):
-    """Reads the CPU time of the system under test around a trial."""
+@dataclass(frozen=True)
+class Clocks:
+    """Two clocks at a moment, or the time between two moments by both, in seconds.
 
-    def start(self) -> None:
-        """The trial begins."""
+    The clock of `running` stands still while the machine is suspended.
+    """
 
-    def stop(self) -> CpuTime:
-        """The CPU time since the start."""
+    running: float
+    on_any_clock: float
+
+    @classmethod
+    def now(cls) -> Clocks:
+        """Both clocks at this moment."""
+        return cls(time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME))
+
+    def __sub__(self, other: Clocks) -> Clocks:
+        return Clocks(self.running - other.running, self.on_any_clock - other.on_any_clock)
 
 
 @dataclass
@@ -44,6 +52,7 @@ class Patience:
 
     left: float = 0.0
     spent: float = 0.0
+    stood_still: float = 0.0  # seconds
 
     def grant(self, seconds: float) -> None:
         """A test begins. It may spend these seconds, and those that earlier tests have left."""
@@ -61,8 +70,11 @@ class Patience:
         return enough
 
     def clock(self) -> float:
-        """A clock in seconds that stops while a test waits for quiet. The time limit of a search uses this clock."""
-        return time.monotonic() - self.spent
+        """A clock in seconds that stops while a test waits for quiet, and while a trial stands still.
+
+        The time limit of a search uses this clock.
+        """
+        return time.monotonic() - self.spent - self.stood_still
 
 
 def await_quietness(quietness: Quietness | None, patience: Patience, on_wait: Callable[[Speed], None]) -> None:
@@ -85,18 +97,18 @@ class ValidTrials:
     def __init__(
         self,
         tester: Tester,
-        traffic: TrafficProfile,
+        traffic: AddressedTraffic,
         limits: TesterLimits,
         on_trial: Callable[[TrialResult], None] = ignore,
         quietness: Quietness | None = None,
         patience: Patience | None = None,
         on_wait: Callable[[Speed], None] = ignore,
-        clock: CpuClock | None = None,
+        clock: ThreadClock | None = None,
         train: int = 1,
     ) -> None:
         self.maximum_load = limits.maximum_load
         self._unpaced = limits.maximum_load if limits.held else UNPACED
-        self._tester, self._traffic = tester, traffic
+        self._tester, self._traffic, self._no_latency = tester, traffic, limits.doubt_of_latencies
         self._on_trial, self._quietness = on_trial, quietness
         self._patience, self._on_wait = patience or Patience(), on_wait
         self._clock, self._train = clock, train
@@ -158,16 +170,14 @@ class ValidTrials:
         return replace(result, noise=self._quietness.stop())
 
     def _timed(self, trial: Trial) -> TrialResult:
-        if self._clock is None:
-            return self._tester.measure(trial)
-        self._clock.start()
-        result = self._tester.measure(trial)
-        return replace(result, cpu_time=self._clock.stop())
-
-
-def latency_record(latency: Latency | None) -> Mapping[str, Any] | None:
-    """Minimum, mean, percentiles and maximum in ns, as JSON types. Only the trial itself has the histogram."""
-    if latency is None:
-        return None
-    percentiles = {f"p{percent:g}": latency.percentile(percent) for percent in (50.0, 90.0, 99.0, 99.9)}
-    return {"minimum": latency.minimum, "mean": latency.mean, **percentiles, "maximum": latency.maximum}
+        began = Clocks.now()
+        if self._clock is not None:
+            self._clock.start()
+        result = without_latency(self._tester.measure(trial), self._no_latency)
+        if self._clock is not None:
+            result = replace(result, cpu_time=self._clock.stop())
+        took = Clocks.now() - began
+        if (why := standstill(trial, took.on_any_clock)) is None:
+            return result
+        self._patience.stood_still += took.running - trial.longest
+        return replace(result, invalid=why)

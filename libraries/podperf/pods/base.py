@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Protocol
 
 from podperf.allocation import UNLIMITED, PodLimits
 from podperf.hosts.base import Host, Process
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.kernel.sriov import PhysicalFunction
-from podperf.kubernetes.settings import ClusterSettings
 from podperf.model import PageSize
 
 
@@ -114,11 +113,8 @@ class PodRuntime(PodStarter, Protocol):
     """The JSON Schema (draft 2020-12) of `pods.settings` of a topology: an object. None: there are no such settings."""
 
     @classmethod
-    def of_testbed(cls, settings: Mapping[str, Any], *, imaginary: bool) -> RuntimeOfTestbed:
-        """This runtime with the settings of a topology. `imaginary`: for a plan, which asks nobody.
-
-        A runtime without settings needs no code for this.
-        """
+    def of_testbed(cls, settings: Mapping[str, Any]) -> RuntimeOfTestbed:
+        """This runtime with the settings of a topology. A runtime without settings needs no code for this."""
         return RuntimeOfTestbed(cls)
 
     def start(
@@ -156,17 +152,10 @@ class RuntimeOfTestbed:
     def __init__(self, kind: type[PodRuntime]) -> None:
         self._kind = kind
 
-    @property
-    def cluster(self) -> ClusterSettings | None:
-        """The cluster in which the pods are. None: in none."""
-        return None
-
     def unavailable(self, host: Host) -> str | None:
-        """See PodRuntime."""
         return self._kind.unavailable(host)
 
     def cannot_limit(self, host: Host, limits: PodLimits) -> str | None:
-        """See PodRuntime."""
         return self._kind.cannot_limit(host, limits)
 
     def lacks_program(self, missing: Callable[[Host], str | None], host: Host, *, drives_cards: bool) -> str | None:
@@ -183,6 +172,10 @@ class RuntimeOfTestbed:
     def on(self, machine: Host, worker: NetworkNamespace, program: PodProgram | None = None) -> PodRuntime:
         """The runtime of one worker, for a chain whose pods have such a program. None: they have none."""
         return self._kind(machine, worker)
+
+    def planned(self) -> RuntimeOfTestbed:
+        """This runtime in a plan, which asks nobody. A runtime that asks only its hosts needs no code for this."""
+        return self
 
     def close(self) -> None:
         """End everything that pods of several chains have in common. Safe to repeat."""

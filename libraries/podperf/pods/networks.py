@@ -1,4 +1,4 @@
-"""Brings interfaces into pods whose networks are network namespaces of the worker."""
+"""Pods as network namespaces of the worker, and the interfaces of pods whose networks are such namespaces."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from podperf.allocation import UNLIMITED, PodLimits
 from podperf.hosts.base import Host, Process
-from podperf.hosts.linux import add_veth, ip, mac_address, package_versions
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.linux import add_address, add_veth, mac_address, package_versions
+from podperf.hosts.namespaces import PREFIX, NetworkNamespace, add_namespace
+from podperf.kernel import control_groups
 from podperf.kernel.control_groups import ControlGroup
-from podperf.pods.base import Attachment, PodInterface
+from podperf.pods.base import Attachment, PodInterface, PodRuntime
 from podperf.pods.cni import PLUGIN_DIRECTORY, CniPlugins
 
 
@@ -25,7 +27,7 @@ class NetworkedPod:
     def add_veth(self, interface: str, host: Host, host_interface: str, mtu: int, address: str | None = None) -> None:
         add_veth(host, near=host_interface, far=interface, mtu=mtu, far_namespace=self.host.namespace)
         if address is not None:
-            ip(self.host, "address", "add", address, "dev", interface)
+            add_address(self.host, interface, address)
         plain = None if address is None else address.split("/")[0]
         self.interfaces[interface] = PodInterface(interface, mac_address(self.host, interface), plain, host_interface)
 
@@ -55,7 +57,7 @@ class PodNetworks:
     def attach(self, pod: NetworkedPod, attachments: Sequence[Attachment], undo: ExitStack) -> None:
         """Give a pod these interfaces until `undo`."""
         for attachment in attachments:
-            where = (pod.name, pod.host.namespace, attachment)
+            where = (pod.name, pod.host, attachment)
             interface = self._plugins.add(*where)
             undo.callback(self._plugins.delete, *where)
             self.has(pod, attachment, interface, undo)
@@ -77,3 +79,30 @@ class PodNetworks:
                 for pod, each in self._attached
             ],
         }
+
+
+class NamespacePods(PodRuntime):
+    """A pod runtime without containers: a pod has a network of its own, and shares everything else with the worker."""
+
+    def __init__(self, machine: Host, worker: Host) -> None:
+        self._machine, self._networks = machine, PodNetworks(machine, worker)
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        return None
+
+    @staticmethod
+    def cannot_limit(host: Host, limits: PodLimits) -> str | None:
+        return control_groups.missing(host, limits)
+
+    def start(
+        self, name: str, attachments: Sequence[Attachment], undo: ExitStack, limits: PodLimits = UNLIMITED
+    ) -> NetworkedPod:
+        group = control_groups.make_group(self._machine, PREFIX + name, limits, undo) if limits else None
+        pod = NetworkedPod(name, add_namespace(self._machine, name, undo), group)
+        self._networks.attach(pod, attachments, undo)
+        return pod
+
+    def describe(self) -> Mapping[str, Any]:
+        # A pod with limits tells them itself.
+        return {"kind": "network namespaces", **self._networks.describe(), "memory_limit": None}

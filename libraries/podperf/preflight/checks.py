@@ -7,37 +7,95 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import replace
+from contextlib import ExitStack, closing, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from podperf.counted_machine.boot import functions_unavailable
-from podperf.counted_machine.boot import unavailable as counted_machine_unavailable
-from podperf.counted_machine.inputs import missing_inputs
 from podperf.cpu_lists import format_cpu_list
+from podperf.environment import take_password
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.linux import module_as_before
 from podperf.hosts.local import LocalHost
-from podperf.hosts.ssh_login import take_password
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
+from podperf.kubernetes.checks import check_cluster, check_pods
+from podperf.kubernetes.pods import clusters_named_in
 from podperf.model import PageSize, Placement
-from podperf.pods import clusters_of, runtime_of
+from podperf.observation import NEEDS_ROOT, Observation, State, of_worker
+from podperf.pods import runtime_of
 from podperf.pods.cni import PLUGIN_DIRECTORY
-from podperf.preflight import features
-from podperf.preflight.cluster_checks import check_cluster
+from podperf.preflight.counted import check_counted
 from podperf.preflight.measuring import check_measuring
 from podperf.preflight.mistakes import look_for_mistakes
-from podperf.preflight.observation import NEEDS_ROOT, Observation, State, of_worker
-from podperf.quietness.machines import watch
-from podperf.testbed.access import behind_ssh, lock, log_in
-from podperf.testbed.known_topology import read_topology
+from podperf.quietness.watch import watch
+from podperf.testbed.access import behind_ssh, lock, log_in, read_topology
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import CHECK
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.testers.software import TESTER_BINARY
 from podperf.topology import Topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
+
+_VETH = "ip link add name left type veth peer name right"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature that a kernel may have. `script`, run by root, succeeds if the kernel has it.
+
+    It runs in namespaces that end with its process. So it leaves nothing behind.
+    """
+
+    name: str
+    script: str
+    remedy: str
+    isolation: tuple[str, ...] = ("unshare", "--net")
+    module: str | None = None  # the probe may load this module, which would stay loaded
+
+
+NAMESPACES = Feature("network namespaces, veth pairs", _VETH, "a kernel with CONFIG_NET_NS and CONFIG_VETH")
+THREADED_NAPI = Feature(
+    "threaded NAPI on veth",
+    f"mount -t sysfs sysfs /sys; {_VETH}; ip link set left up; ethtool -K left gro on;"
+    " echo 1 >/sys/class/net/left/threaded",
+    "Linux 5.12 or newer, and ethtool",
+    ("unshare", "--net", "--mount"),
+)
+FEATURES = (
+    NAMESPACES,
+    THREADED_NAPI,
+    Feature("bridge", "ip link add name bridge type bridge", "modprobe bridge"),
+    Feature(
+        "nftables with NAT",
+        "nft 'table ip t { chain c { type nat hook postrouting priority 100; masquerade; }; }'",
+        "modprobe nft_masq, and the package nftables",
+    ),
+    Feature("macvlan", f"{_VETH}; ip link add link left name m type macvlan mode bridge", "modprobe macvlan"),
+    Feature("ipvlan", f"{_VETH}; ip link add link left name i type ipvlan mode l2", "modprobe ipvlan"),
+    Feature(
+        "ipip",
+        "ip link add ipip type ipip remote 10.254.255.2",
+        "modprobe ipip",
+        module="ipip",  # this module makes an interface in every namespace
+    ),
+    Feature(
+        "openvswitch datapath",
+        "genl ctrl get name ovs_datapath",
+        "modprobe openvswitch",
+        module="openvswitch",
+    ),
+)
+
+
+def missing_feature(host: Host, feature: Feature) -> str | None:
+    """The kernel's error for this feature, or None if the kernel has the feature. Needs root."""
+    with module_as_before(host, feature.module) if feature.module else nullcontext():
+        done = host.do(*feature.isolation, "--", "sh", "-ec", feature.script, check=False)
+    if done.exit_code == 0:
+        return None
+    return " ".join((done.stderr or done.stdout).split()) or f"exit code {done.exit_code}"
+
 
 # Command, Debian package, and whether every run needs it.
 COMMANDS = (
@@ -62,7 +120,7 @@ def check(path: str, host: Host | None = None, *, root: bool | None = None) -> l
     root = os.geteuid() == 0 if root is None else root
     observations, topology = _check_topology(path)
     if any(
-        each.state is State.MISSING for each in observations
+        observation.state is State.MISSING for observation in observations
     ):  # with a mistyped name, checks describe the wrong testbed
         return observations
     observations.append(_check_rights(root))
@@ -74,9 +132,11 @@ def check(path: str, host: Host | None = None, *, root: bool | None = None) -> l
 
 
 def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitStack) -> Iterator[Observation]:
-    """The checks that need a connection to the machines of the testbed."""
     if topology is None:
         yield from _check_machine(host, root)
+        return
+    if topology.counts_instructions:
+        yield from check_counted(topology, host, root, undo)
         return
     reached, machines = _reach(topology, host, undo)
     yield from reached
@@ -89,10 +149,13 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
         yield Observation("measuring", "other machines", State.UNCHECKED, str(error), needed=True)
         return
     tester, *workers = machines
-    for cluster in clusters_of(topology):
+    clusters = [*clusters_named_in(topology)]
+    for cluster in clusters:
         yield from check_cluster(cluster)
+    for login in {(each.kubeconfig, each.context) for each in clusters} or {(None, None)}:
+        yield from check_pods(*login)
     if tester is not host and tester not in workers:
-        yield from (replace(each, area="commands of the tester") for each in _check_commands(tester))
+        yield from (replace(check_command, area="commands of the tester") for check_command in _check_commands(tester))
     placements = []
     for settings, machine in zip(topology.workers, workers, strict=True):
         alone = replace(topology, workers=(settings,))
@@ -108,7 +171,7 @@ def _check_worker(
 ) -> tuple[list[Observation], Placement | None]:
     """The checks of one worker, and its CPUs. `alone` is the topology with only this worker."""
     commands = _check_commands(worker) if worker is not here else ()
-    observations = [replace(each, area="commands of the worker") for each in commands]
+    observations = [replace(command, area="commands of the worker") for command in commands]
     observations += _check_machine(worker, root or worker is not here)
     placed, placement = _check_placement(alone, tester, worker)
     observations += [*placed, _check_hugepages(worker), _check_pods(alone, worker)]
@@ -124,19 +187,10 @@ def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Observ
         there = Observation("worker", "virtual worker", State.OK, "the run boots it")
         lacking = Observation("worker", "virtual worker", State.MISSING, reason or "", needed=True)
         return [lacking if reason else there], None
-    if topology.counts_instructions:
-        if reason := counted_machine_unavailable(host):
-            return [Observation("worker", "counted machine", State.MISSING, reason, needed=True)], None
-        if absent := missing_inputs(topology.workers[0].counted):
-            return [Observation("worker", "counted machine", State.MISSING, "; ".join(absent), needed=True)], None
-        there = Observation("worker", "counted machine", State.OK, "the run boots it")
-        reason = functions_unavailable(host)
-        lacking = Observation("worker", "cost by function", State.MISSING, reason or "")
-        return [there, lacking] if reason else [there], None
     observations: list[Observation] = []
     machines: list[Host] = []
     workers = () if topology.one_machine else topology.workers
-    parts = {"tester": topology.tester.ssh} | {each.key: each.ssh for each in workers}
+    parts = {"tester": topology.tester.ssh} | {worker.key: worker.ssh for worker in workers}
     for part, ssh in parts.items():
         try:
             machine = log_in(part, ssh, host, undo)
@@ -149,11 +203,10 @@ def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Observ
             observations.append(Observation(part, machine.name, State.OK, said))
     if len(machines) < len(parts):
         return observations, None
-    return observations, [machines[0], *machines] if topology.one_machine else machines
+    return observations, machines * (1 + len(topology.workers)) if topology.one_machine else machines
 
 
 def _check_machine(worker: Host, root: bool) -> Iterator[Observation]:
-    """The checks of a worker that do not depend on the topology."""
     yield from _check_kernel(worker, root)
     yield from _check_plugins(worker)
 
@@ -161,15 +214,18 @@ def _check_machine(worker: Host, root: bool) -> Iterator[Observation]:
 def _check_testbed(
     topology: Topology, tester: Host, workers: Sequence[Host], root: bool, undo: ExitStack
 ) -> Iterator[Observation]:
-    testbed = LiveTestbed.on(topology, tester, workers)
+    testbed = Testbed.on(topology, tester, workers)
     undo.callback(testbed.close)
-    sut = [cpu for each in testbed.workers if each.host is tester for cpu in each.placement.sut]
-    quietness = watch(tester, sut=sut, tester=testbed.tester_cpus, undo=undo)
+    sut = [cpu for worker in testbed.workers if worker.host is tester for cpu in worker.placement.sut]
+    quietness = watch(tester, sut=sut, tester=testbed.tester_cpus, black_box=topology.black_box, undo=undo)
     quietness.start()
     yield from check_measuring(testbed, root)
     reason = quietness.stop().reason
     quiet = Observation("machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check")
-    busy = Observation("machine", "quietness", State.WARNING, reason or "", "end other programs, or expect spread")
+    remedy = "end other programs, or expect spread"
+    if topology.external:
+        remedy += "; if a program is a part of the black box, name it in `black_box.programs` of the topology"
+    busy = Observation("machine", "quietness", State.WARNING, reason or "", remedy)
     yield busy if reason else quiet
 
 
@@ -209,12 +265,12 @@ def _check_tester(host: Host) -> Observation:
 
 
 def _check_kernel(host: Host, root: bool) -> Iterator[Observation]:
-    for feature in features.FEATURES:
-        needed = feature in {features.NAMESPACES, features.THREADED_NAPI}
+    for feature in FEATURES:
+        needed = feature in {NAMESPACES, THREADED_NAPI}
         if not root:
             yield Observation("kernel", feature.name, State.UNCHECKED, NEEDS_ROOT, needed=needed)
             continue
-        said = features.missing(host, feature)
+        said = missing_feature(host, feature)
         if said is None:
             yield Observation("kernel", feature.name, State.OK)
         else:
@@ -251,7 +307,6 @@ def _check_placement(topology: Topology, host: Host, worker: Host) -> tuple[list
 
 
 def _check_pods(topology: Topology, worker: Host) -> Observation:
-    """The runtime that makes the pods."""
     with closing(runtime_of(topology.pods)) as runtime:
         reason = runtime.unavailable(worker)
     state = State.OK if reason is None else State.MISSING

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-import argparse
-import os
-import shutil
 import sys
-from collections.abc import Sequence
+import textwrap
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Collection, Iterable, Sequence
 
 import yaml
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
-from podperf.dataplanes.external import External
-from podperf.errors import PodperfError
+from podperf.dataplanes.wire import External
+from podperf.errors import BadArguments, ExitCode, PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
+from podperf.kubernetes.settings import KubernetesSettings, pods_of_tester
+from podperf.kubernetes.tester_objects import planned
 from podperf.model import Chain, FrameSize
 from podperf.nearness import proposal
+from podperf.observation import Observation, State
 from podperf.preflight.checks import check
 from podperf.preflight.plan import plan, refuse_unknown_ports
 from podperf.preflight.plan import render as render_plan
-from podperf.preflight.table import render
-from podperf.testbed.known_topology import read_topology
-from podperf.testbed.scenarios import SCENARIOS
-from podperf.testers.kubernetes_plan import planned
-from podperf.testers.kubernetes_settings import KubernetesSettings
+from podperf.printable import printable
+from podperf.terminal import columns, say, wants_colour
+from podperf.testbed.access import read_topology
+from podperf.testbed.scenarios import PLACEMENTS
 from podperf.topology import SCHEMA_PATH
-from podperf.verdicts.placement_claims import SCENARIOS_OF_CLAIMS
 
 SMALLEST = FrameSize.parse(64)
 ALL = "all"
-_SCENARIOS = {**SCENARIOS, **SCENARIOS_OF_CLAIMS}
 
 
-def main(arguments: Sequence[str]) -> int:
-    """`podperf check`. Exit code 0 if the quick run can be measured, or with `--plan` if there is a plan. Else 1."""
-    parser = argparse.ArgumentParser("podperf check", description="What can be measured on a testbed, and what not.")
-    parser.add_argument("topology", nargs="?", default=str(SCHEMA_PATH.parent / "local.yaml"), metavar="TOPOLOGY")
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.description = "What can be measured on a testbed, and what not."
+    parser.add_argument("topology", nargs="?", default="", metavar="TOPOLOGY")
     parser.add_argument(
         "--plan",
         metavar="DATA_PLANE",
@@ -49,37 +47,40 @@ def main(arguments: Sequence[str]) -> int:
         "--frame", type=_frame, metavar="SIZE", help="the largest frame size of that plan, or IMIX (64)"
     )
     parser.add_argument("--forwarder", metavar="NAME", help="the program that forwards in the pods of that plan")
-    named = ", ".join(_SCENARIOS).replace("%", "%%")
-    parser.add_argument("--scenario", choices=[*_SCENARIOS], metavar="NAME", help=f"a placement of that plan: {named}")
-    options = parser.parse_args(arguments)
+    named = ", ".join(PLACEMENTS).replace("%", "%%")
+    parser.add_argument("--scenario", choices=[*PLACEMENTS], metavar="NAME", help=f"a placement of that plan: {named}")
+
+
+def main(options: Namespace) -> int:
+    """`podperf check`. Exit code 0 if the quick run can be measured, or with `--plan` if there is a plan."""
+    options.topology = options.topology.strip() or str(SCHEMA_PATH.parent / "local.yaml")
     if options.pods is not None and options.pods < 0:
-        parser.error("--pods is a number of pods")
+        raise BadArguments("--pods is a number of pods")
     if options.workers is not None and options.workers < 1:
-        parser.error("--workers is a number of workers")
+        raise BadArguments("--workers is a number of workers")
     for option in ("pods", "workers", "frame", "forwarder", "scenario"):
         if getattr(options, option) is not None and not options.plan:
-            parser.error(f"--{option} is that of a --plan")
+            raise BadArguments(f"--{option} is that of a --plan")
     if options.plan:
         return _show_plans(options)
     observations = check(options.topology)
-    terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else None
-    print(render(observations, width=width, colour=terminal and "NO_COLOR" not in os.environ))
-    return int(any(each.in_the_way for each in observations))
+    width = columns(sys.stdout) if sys.stdout.isatty() else None
+    print(render(observations, width=width, colour=wants_colour(sys.stdout)))
+    return ExitCode.NOT_DONE if any(observation.in_the_way for observation in observations) else ExitCode.FINE
 
 
-def _show_plans(options: argparse.Namespace) -> int:
+def _show_plans(options: Namespace) -> int:
     """Exit code 0 if there is a plan. Raises PodperfError with the reason if the only requested plan is impossible."""
     topology = read_topology(options.topology)
     if options.plan not in {ALL, *DATA_PLANES}:
         names = ", ".join([ALL, *DATA_PLANES])
         raise PodperfError(f"--plan: found {options.plan!r}; allowed: {names}{proposal(options.plan, DATA_PLANES)}")
     for line in topology.outdated:
-        print(f"podperf: {line}", file=sys.stderr)
-    if isinstance(topology.tester.kind, KubernetesSettings):
-        return _show_manifests(topology.tester.kind, options.plan)
+        say(line)
+    if (pods := pods_of_tester(topology)) is not None:
+        return _show_manifests(pods, options.plan)
     cpus = read_cpus(LocalHost()) if topology.workers[0].connection == "local" else None
-    scenario = _SCENARIOS[options.scenario] if options.scenario else None
+    scenario = PLACEMENTS[options.scenario] if options.scenario else None
 
     def shown(data_plane: str) -> str:
         kind = DATA_PLANES[data_plane]
@@ -100,7 +101,7 @@ def _show_plans(options: argparse.Namespace) -> int:
         except PodperfError as reason:
             text = f"no plan: {' '.join(str(reason).split())}"
         print(f"=== {name}\n\n{text}\n")
-    return int(not planned)
+    return ExitCode.FINE if planned else ExitCode.NOT_DONE
 
 
 def _show_manifests(settings: KubernetesSettings, data_plane: str) -> int:
@@ -115,4 +116,49 @@ def _frame(text: str) -> FrameSize:
     try:
         return FrameSize.parse(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+        raise ArgumentTypeError(str(error)) from error
+
+
+_LONGEST_SUBJECT = 120  # characters
+_COLOURS = {State.OK: 32, State.MISSING: 31, State.WRONG: 31, State.WARNING: 33, State.SKIPPED: 33, State.UNCHECKED: 33}
+
+
+def render(observations: Sequence[Observation], *, width: int | None = None, colour: bool = False) -> str:
+    """The observations as a table by area, and the conclusion. With `width`, details are wrapped to so many columns."""
+    subject_width = max((len(_subject(observation)) for observation in observations), default=0)
+    lines = []
+    for area in dict.fromkeys(observation.area for observation in observations):
+        lines.append(area)
+        for observation in observations:
+            if observation.area == area:
+                lines += _row(observation, subject_width, width, colour)
+    return "\n".join([*lines, "", conclusion(observations)])
+
+
+def _row(observation: Observation, subject_width: int, width: int | None, colour: bool) -> Iterable[str]:
+    indent = 2 + max(map(len, State)) + 2 + subject_width + 2
+    detail = printable(observation.detail + (f" (remedy: {observation.remedy})" if observation.remedy else ""))
+    wrapped = textwrap.wrap(detail, max(20, width - indent), break_on_hyphens=False) if width else [detail]
+    state = f"{observation.state:<{max(map(len, State))}}"
+    if colour:
+        state = f"\033[{_COLOURS[observation.state]}m{state}\033[0m"
+    first, *others = wrapped or [""]
+    yield f"  {state}  {_subject(observation):<{subject_width}}  {first}".rstrip()
+    for other in others:
+        yield " " * indent + other
+
+
+def _subject(observation: Observation) -> str:
+    """The subject in one line. It can be a name that a machine or a cluster tells."""
+    return printable(textwrap.shorten(observation.subject, _LONGEST_SUBJECT, placeholder=" …"))
+
+
+def conclusion(observations: Collection[Observation]) -> str:
+    """One sentence that says whether the quick run can be measured here. If not, it names the obstacles."""
+    in_the_way = [observation for observation in observations if observation.in_the_way]
+    if not in_the_way:
+        return "The quick run can be measured here."
+    # If something is known to be wrong, only that is named. It often is the reason why other things are not checked.
+    causes = [each for each in in_the_way if each.state is not State.UNCHECKED] or in_the_way
+    obstacles = dict.fromkeys(map(_subject, causes))
+    return f"The quick run cannot be measured here. In the way: {', '.join(obstacles)}."

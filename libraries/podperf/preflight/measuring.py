@@ -12,20 +12,21 @@ from podperf.hosts.base import Host
 from podperf.hosts.namespaces import namespaces_named
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import JOURNAL
-from podperf.model import Chain, FrameSize, TrafficProfile
+from podperf.model import Chain, FrameSize
+from podperf.observation import NEEDS_ROOT, Observation, State, of_worker
 from podperf.preflight.mistakes import offers_virtual_functions, trex_on_vfs
-from podperf.preflight.observation import NEEDS_ROOT, Observation, State, of_worker
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.run_lock import CHECK, RunLock
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.system_under_test import addressed
+from podperf.testbed.testbed import Testbed
 from podperf.testers.base import TesterFacts
 from podperf.topology import Topology
 
 SMALLEST = FrameSize.parse(64)
 
 
-def check_measuring(testbed: LiveTestbed, root: bool) -> Iterator[Observation]:
+def check_measuring(testbed: Testbed, root: bool) -> Iterator[Observation]:
     """The checks that only root can make, while no run measures."""
     topology, tester = testbed.topology, testbed.tester_host
     if not root:
@@ -34,13 +35,13 @@ def check_measuring(testbed: LiveTestbed, root: bool) -> Iterator[Observation]:
         return
     try:
         with RunLock(CHECK):
-            for machine in dict.fromkeys((tester, *(each.host for each in testbed.workers))):
+            for machine in dict.fromkeys((tester, *(worker.host for worker in testbed.workers))):
                 yield from _check_left_behind(machine)
             if topology.existing_ports:
                 yield from _check_ports(testbed)
             yield _check_receive_threads(testbed)
-            yield from _check_bare_path(topology, testbed)
-            yield from _check_data_planes(testbed)
+            yield from check_bare_path(topology, testbed)
+            yield from check_data_planes(testbed)
     except PodperfError as error:  # for example: another run has the machine
         yield Observation("measuring", "test frames", State.UNCHECKED, str(error), needed=True)
 
@@ -48,7 +49,7 @@ def check_measuring(testbed: LiveTestbed, root: bool) -> Iterator[Observation]:
 def _check_left_behind(host: Host) -> Iterator[Observation]:
     """A warning if a killed run has left something."""
     folders = (str(RUN_DIRECTORY), JOURNAL)
-    there = [each for each in folders if not host.ask("test", "-e", each, check=False).exit_code]
+    there = [folder for folder in folders if not host.ask("test", "-e", folder, check=False).exit_code]
     left = [*namespaces_named(host), *there]
     if left:
         detail = f"on {host.name}, an earlier run left {', '.join(left)}"
@@ -57,7 +58,7 @@ def _check_left_behind(host: Host) -> Iterator[Observation]:
         )
 
 
-def _check_ports(testbed: LiveTestbed) -> Iterator[Observation]:
+def _check_ports(testbed: Testbed) -> Iterator[Observation]:
     """Checks that nothing else uses the existing ports of the tester and of the workers."""
     topology, tester = testbed.topology, testbed.tester_host
     yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, tester, ssh=session_to(tester)))
@@ -78,7 +79,7 @@ def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Observation]:
         yield Observation("measuring", ports, State.OK, "nothing else uses them")
 
 
-def _check_receive_threads(testbed: LiveTestbed) -> Observation:
+def _check_receive_threads(testbed: Testbed) -> Observation:
     """Checks that the receive threads of the ports can be pinned to CPUs. A run pins them."""
     try:
         testbed.refuse_unpinnable()
@@ -89,7 +90,7 @@ def _check_receive_threads(testbed: LiveTestbed) -> Observation:
     )
 
 
-def _check_own_ports(testbed: LiveTestbed) -> Iterator[Observation]:
+def _check_own_ports(testbed: Testbed) -> Iterator[Observation]:
     """Checks a tester with ports of its own: does it answer, and are its links up? Its ports cannot be joined here."""
     try:
         tester = testbed.tester_with_ports().facts
@@ -111,21 +112,21 @@ def _check_own_ports(testbed: LiveTestbed) -> Iterator[Observation]:
     yield from _check_version(testbed, tester)
 
 
-def _check_version(testbed: LiveTestbed, tester: TesterFacts) -> Iterator[Observation]:
+def _check_version(testbed: Testbed, tester: TesterFacts) -> Iterator[Observation]:
     """Checks the version that TRex itself tells. A label in the topology may be out of date, or missing."""
     if tester.engine != "trex":
         return
-    offered = any(offers_virtual_functions(each.host, each.settings) for each in testbed.workers)
+    offered = any(offers_virtual_functions(worker.host, worker.settings) for worker in testbed.workers)
     yield trex_on_vfs(tester.version, offered)
 
 
-def _check_bare_path(topology: Topology, testbed: LiveTestbed) -> Iterator[Observation]:
+def check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Observation]:
     if topology.tester.kind.has_ports_of_its_own:
         yield from _check_own_ports(testbed)
         return
     try:
         with testbed.bare_path(SMALLEST) as bare:
-            bare.probe(TrafficProfile(SMALLEST, topology.traffic.directions))
+            bare.probe(addressed(topology.traffic.profile(SMALLEST), bare))
             tester = bare.tester.facts
     except PodperfError as error:
         yield Observation("measuring", "test frames", State.MISSING, str(error), needed=True)
@@ -138,7 +139,7 @@ def _check_bare_path(topology: Topology, testbed: LiveTestbed) -> Iterator[Obser
     yield from _check_version(testbed, tester)
 
 
-def _check_data_planes(testbed: LiveTestbed) -> Iterator[Observation]:
+def check_data_planes(testbed: Testbed) -> Iterator[Observation]:
     measurable = 0
     for name, kind in DATA_PLANES.items():
         if reason := _why_not(testbed, kind):
@@ -150,7 +151,7 @@ def _check_data_planes(testbed: LiveTestbed) -> Iterator[Observation]:
         yield Observation("data planes", "pods", State.MISSING, "no data plane with pods can be measured", needed=True)
 
 
-def _why_not(testbed: LiveTestbed, kind: type[DataPlane]) -> str | None:
+def _why_not(testbed: Testbed, kind: type[DataPlane]) -> str | None:
     """The reason why a data plane cannot be measured on this testbed, or None."""
     try:
         testbed.demand(Chain(kind.name, kind.least_pods))
@@ -158,4 +159,4 @@ def _why_not(testbed: LiveTestbed, kind: type[DataPlane]) -> str | None:
         return str(reason)
     worker, *_ = testbed.workers  # where a chain on one worker stands
     ports = (worker.settings.left, worker.settings.right)
-    return kind.refused(worker.host, [port.interface for port in ports if port is not None])
+    return kind.refused(worker.host, {port.interface: port.driver or "" for port in ports if port is not None})

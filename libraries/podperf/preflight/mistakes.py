@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.cpu_plan import plan_cpus
-from podperf.errors import Unavailable
-from podperf.hosts.base import Host
-from podperf.hosts.json_answer import json_answer
+from podperf.dataplanes import DATA_PLANES
+from podperf.hosts.base import Host, json_answer
 from podperf.kernel.cpus import Cpus
+from podperf.kernel.full_tables import connections_limit
 from podperf.kernel.sriov import parse_vfs
 from podperf.model import Chain, FrameSize, Placement
-from podperf.preflight.observation import Observation, State
+from podperf.observation import Observation, State
 from podperf.preflight.plan import plan
 from podperf.testbed.placement import device_of, nic_node
 from podperf.topology import Topology, WorkerSettings
 
-AREA = "mistakes"
-MULTUS_NETWORKS = "k8s.v1.cni.cncf.io/networks"  # the annotation of pods with several interfaces
 # Versions of TRex that drop frames on virtual functions, each with a version that does not.
 TREX_DROPS_ON_VFS = {"2.92": "2.73"}
 
@@ -73,40 +71,6 @@ def switch_beside_nic(switch: Sequence[int], cpus: Cpus, node: int) -> Observati
     return _mistake("switch CPUs", detail, remedy)
 
 
-@dataclass(frozen=True)
-class KubernetesContainer:
-    """The requests and limits of a container of a Kubernetes pod, by resource: `cpu`, `memory`."""
-
-    requests: Mapping[str, str]
-    limits: Mapping[str, str]
-
-
-def unpinned_pods(pods: Mapping[str, Sequence[KubernetesContainer]]) -> Observation:
-    """The kubelet's static CPU manager must be able to pin the pods. It only pins Guaranteed pods with whole CPUs.
-
-    A pod is Guaranteed if each of its containers has limits for CPU and memory, and requests as much.
-    """
-    reasons = {name: why for name, containers in pods.items() if (why := _why_unpinned(containers))}
-    if not reasons:
-        return _sound("pods", f"{', '.join(pods) or 'none'}: Guaranteed, with whole CPUs")
-    detail = "; ".join(f"{name} {why}" for name, why in reasons.items())
-    remedy = "limits for cpu, a whole number, and for memory in each container, and no smaller requests"
-    return _mistake("pods", f"not pinned to CPUs: {detail}", remedy)
-
-
-def _why_unpinned(containers: Sequence[KubernetesContainer]) -> str | None:
-    for each in containers:
-        for resource in ("cpu", "memory"):
-            limit = each.limits.get(resource)
-            if limit is None:
-                return f"is Burstable or BestEffort (no {resource} limit)"
-            if each.requests.get(resource, limit) != limit:
-                return f"is Burstable (requests {each.requests[resource]} of {limit} {resource})"
-        if not each.limits["cpu"].isdigit():
-            return f"asks for a part of a CPU ({each.limits['cpu']})"
-    return None
-
-
 Vlans = Mapping[str, Mapping[int, int]]
 """The VLAN of virtual functions (0: no VLAN), by port and by the function's number on the port."""
 
@@ -131,6 +95,25 @@ def _of_ports(functions: Mapping[str, Sequence[int]]) -> str:
     return ", ".join(f"{format_cpu_list(numbers)} of {port}" for port, numbers in functions.items() if numbers)
 
 
+CONNECTIONS_OF_A_FLOW = 2  # on the worker: before the chain, and behind it
+
+
+def tracked_connections(flows: int, limit: int | None) -> Observation:
+    """The kernel must be able to track all flows as connections: with a full table it drops frames, and is slow.
+
+    `flows` are those of all directions. `limit` is the most connections of the worker; None: it tracks none yet.
+    """
+    needed = CONNECTIONS_OF_A_FLOW * flows
+    if limit is None or needed <= limit:
+        said = f"{flows} flows are up to {needed} tracked connections"
+        return _sound("connections", f"{said}, of at most {limit}" if limit else said)
+    detail = (
+        f"{flows} flows are {needed} connections where a data plane tracks them, and the kernel tracks at most {limit} "
+        "(net.netfilter.nf_conntrack_max): it then drops frames and evicts connections"
+    )
+    return _mistake("connections", detail, f"sysctl -w net.netfilter.nf_conntrack_max={2 * needed}, or fewer flows")
+
+
 def interrupt_balancer(running: bool) -> Observation:
     """irqbalance must not run. After seconds it moves the ports' interrupts away from the CPUs that the run has set."""
     if not running:
@@ -150,11 +133,11 @@ def trex_on_vfs(version: str, virtual_functions: bool) -> Observation:
 
 
 def _sound(subject: str, detail: str) -> Observation:
-    return Observation(AREA, subject, State.OK, detail)
+    return Observation("mistakes", subject, State.OK, detail)
 
 
 def _mistake(subject: str, detail: str, remedy: str) -> Observation:
-    return Observation(AREA, subject, State.WARNING, detail, remedy)
+    return Observation("mistakes", subject, State.WARNING, detail, remedy)
 
 
 def _cpus(mask: str) -> set[int]:
@@ -177,19 +160,15 @@ def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host
             replace(each, subject=f"{each.subject}, planned") for each in _in_switch(planned(topology, cpus), node)
         )
     yield from _in_switch(read_ovs_settings(host), node)
-    try:
-        pods = read_pods(host)
-    except Unavailable as reason:
-        yield Observation(AREA, "pods", State.UNCHECKED, str(reason))
-    else:
-        if pods:
-            yield unpinned_pods(pods)
     ports = [port.interface for port in (worker.left, worker.right) if port is not None]
     if ports:
         yield interrupt_balancer(host.ask("pgrep", "--exact", "irqbalance", check=False).exit_code == 0)
     functions = {port: vlans for port in ports if (vlans := read_vlans(host, port))}
     if functions:
         yield vlans_of_some(functions)
+    if not topology.external and any(each.tracks_connections for each in DATA_PLANES.values()):
+        traffic = topology.traffic
+        yield tracked_connections(traffic.flows * len(traffic.directions), connections_limit(host))
     if "trex" in topology.labels:
         found = trex_on_vfs(topology.labels["trex"], offers_virtual_functions(host, worker))
         yield replace(found, subject=f"{found.subject}, by label")
@@ -204,7 +183,7 @@ def _in_switch(settings: OvsSettings, node: int | None) -> Iterator[Observation]
         if node is not None:
             yield socket_memory(settings, node)
     except ValueError as error:
-        yield Observation(AREA, "Open vSwitch", State.UNCHECKED, f"its other_config has no such number: {error}")
+        yield Observation("mistakes", "Open vSwitch", State.UNCHECKED, f"its other_config has no such number: {error}")
 
 
 def planned(topology: Topology, cpus: Cpus) -> OvsSettings:
@@ -227,37 +206,6 @@ def parse_ovs_settings(table: Mapping[str, Any]) -> OvsSettings:
     """The `other_config` in the answer of `ovs-vsctl --format=json list Open_vSwitch .` (RFC 7047, section 5.1)."""
     row = dict(zip(table["headings"], table["data"][0], strict=True))
     return {key: str(value) for key, value in row["other_config"][1]}
-
-
-# kubectl logs each attempt (klog's header: level, month and day), and prints the error after these lines.
-_KLOG = re.compile(r"^[EFIW]\d{4} .*\n?", re.MULTILINE)
-
-
-def read_pods(host: Host) -> dict[str, list[KubernetesContainer]]:
-    """The pods of the cluster with additional interfaces; only these forward.
-
-    Raises Unavailable with the reason if the host cannot ask the cluster.
-    """
-    if host.ask("which", "kubectl", check=False).exit_code:
-        raise Unavailable(f"kubectl is not installed on {host.name}: whether pods of a cluster are pinned is not known")
-    question = ("kubectl", "--request-timeout=5s", "get", "pods", "--all-namespaces", "--output=json")
-    done = host.ask(*question, check=False)
-    if done.exit_code:
-        said = " ".join(_KLOG.sub("", done.stderr).split()) or f"exit code {done.exit_code}"
-        raise Unavailable(f"kubectl on {host.name} does not tell the cluster's pods: {said}")
-    return json_answer(host, " ".join(question), done.stdout, parse_pods)
-
-
-def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[KubernetesContainer]]:
-    """The pods with additional interfaces in the answer of `kubectl get pods --output=json`."""
-    return {
-        pod["metadata"]["name"]: [
-            KubernetesContainer(resources.get("requests", {}), resources.get("limits", {}))
-            for resources in (each.get("resources", {}) for each in pod["spec"]["containers"])
-        ]
-        for pod in answer["items"]
-        if MULTUS_NETWORKS in pod["metadata"].get("annotations", {})
-    }
 
 
 def read_vlans(host: Host, port: str) -> dict[int, int]:

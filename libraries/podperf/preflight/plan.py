@@ -1,15 +1,18 @@
 """A plan: the commands of a run on the hosts of a testbed. The code of a run itself makes the plan.
 
-The hosts are imaginary (imaginary_host.py), and recording.py writes their commands down. No frame is sent.
+The hosts carry nothing out, and recording.py writes their commands down. No frame is sent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, groupby, islice
+from pathlib import Path
+from typing import AnyStr
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.cpu_plan import CpuPlan
@@ -17,22 +20,91 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
 from podperf.errors import PodperfError
 from podperf.figures import count as count_of
-from podperf.hosts.base import Host
+from podperf.hosts.base import ASSUMED_NUMBERS, WRITTEN, Answer, Completed, Host, Process, Refusal, shown
+from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX
+from podperf.hosts.programs import BOOT
 from podperf.kernel.cpus import Cpus
+from podperf.kernel.queues import USUAL_QUEUES
 from podperf.model import Chain, FrameSize
-from podperf.preflight.imaginary_host import QUEUES, THIS_MACHINE, VETH, Device, ImaginaryHost
+from podperf.pods.base import RuntimeOfTestbed
 from podperf.preflight.recording import Kind, Recording, RecordingHost, Step
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import place
 from podperf.testbed.scenarios import Scenario
-from podperf.testbed.testbed import LiveTestbed
-from podperf.topology import SshSettings, Topology, WorkerPortSettings, WorkerSettings
+from podperf.testbed.testbed import Testbed
+from podperf.topology import SoftwareSettings, SshSettings, Topology, WorkerPortSettings, WorkerSettings
+
+_PASS_ON = ("plan.py", "recording.py", "namespaces.py")
+
+
+class PlannedHost:
+    """A machine with these `files`. Files that a plan writes are read back as written."""
+
+    def __init__(self, name: str, files: Mapping[str, bytes]) -> None:
+        self.name, self.files = name, dict(files)
+
+    def ask(
+        self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0, assumed: Answer = None
+    ) -> Completed:
+        if assumed is WRITTEN:
+            written = [path.rpartition("/") for path in self.files]
+            assumed = "\n".join(name for folder, _, name in written if folder == command[-1])
+        return self.do(*command, assumed=assumed if callable(assumed) else _known(shown(command), assumed))
+
+    def do(
+        self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0, assumed: Answer = ""
+    ) -> Completed:
+        said = assumed() if callable(assumed) else assumed or ""
+        return Completed(command, 1, "", said) if isinstance(said, Refusal) else Completed(command, 0, said, "")
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        return _PlannedProcess(shown(command))
+
+    def put(self, content: bytes, path: str) -> None:
+        self.files[path] = content
+
+    def get(self, path: str, assumed: bytes | None = None) -> bytes:
+        return self.files[path] if path in self.files else _known(path, assumed)
+
+
+class _PlannedProcess(Process):
+    def __init__(self, command: str) -> None:
+        self._command, self.pid = command, next(ASSUMED_NUMBERS)
+        self._stopped = False
+
+    def send(self, line: str) -> None:
+        """Nobody reads the line."""
+
+    def receive(self, timeout: float, assumed: str | None = None) -> str:
+        return _known(self._command, assumed)
+
+    def alive(self, assumed: bool = True) -> bool:
+        return assumed and not self._stopped
+
+    def errors(self, assumed: str = "") -> str:
+        return assumed
+
+    def stop(self, timeout: float = 5.0) -> None:
+        self._stopped = True
+
+
+def _known(question: str, assumed: AnyStr | None) -> AnyStr:
+    """The assumed answer. PodperfError names the question that has none, and the line that asks it."""
+    if assumed is not None:
+        return assumed
+    asking = next(each for each in reversed(traceback.extract_stack()) if not each.filename.endswith(_PASS_ON))
+    raise PodperfError(
+        f"a plan has no answer to `{question}`: say beside the question what a plan assumes, by `assumed=` "
+        f"({asking.filename}:{asking.lineno})"
+    )
+
 
 SET_UP, TEAR_DOWN = "set up", "tear down"
-UNNAMED_CPUS = 8  # of an imaginary machine, if the topology names no CPUs
+UNNAMED_CPUS = 8  # of a machine, if the topology names no CPUs
 UNNAMED_CARD = "0000:ff:00"  # the left port is function 0 of this card, the right port function 1
 USUAL_DRIVER = "i40e"
+VETH = "veth"
 
 
 @dataclass(frozen=True)
@@ -50,10 +122,12 @@ class Plan:
     cpus: Sequence[CpuPlan] = ()
 
 
-class _PlannedTestbed(LiveTestbed):
+class _PlannedTestbed(Testbed):
     """A testbed without frames."""
 
-    imaginary = True
+    @property
+    def runtime(self) -> RuntimeOfTestbed:
+        return super().runtime.planned()
 
 
 def plan(
@@ -66,21 +140,20 @@ def plan(
     belong to a NIC, unless the topology gives veth as their driver.
     """
     refuse_unknown_ports(topology)
+    given, topology = topology, _completed(topology)
     recording = Recording()
     apart = not topology.one_machine
     theirs = [worker or _cpus_of(each, topology, scenario) for each in topology.workers]
-    ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs[0]
-    ports = [_worker_ports(each) for each in topology.workers]
-    tester_ports = _tester_ports(topology) | ({} if apart else ports[0])
-    tester = _host(topology.tester.ssh, ours, tester_ports, recording)
+    ours = _cpus_with(topology.tester.cpus) if apart else theirs[0]
+    tester = _host(topology.tester.ssh, ours, recording)
     workers = []
     for number, (settings, cpus) in enumerate(zip(topology.workers, theirs, strict=True)):
-        host = _host(settings.ssh, cpus, ports[number], recording) if apart else tester
+        host = _host(settings.ssh, cpus, recording) if apart else tester
         placement = place(topology, ours, cpus if apart else None, number=number)
-        workers.append(WorkerMachine(settings, host, placement, number))
+        workers.append(WorkerMachine(settings, host, placement, number, shared=not apart and number > 0))
     testbed = _PlannedTestbed(topology, workers, tester)
     steps = record(testbed, chain, frame, recording, scenario)
-    in_use = topology.workers[: chain.workers]
+    in_use = given.workers[: chain.workers]
     assumed_ports = dict.fromkeys(sentence for each in in_use for sentence in _assumed_ports(each))
     assumptions = [*assumed_ports, *([] if worker else [_assumed_nodes(theirs[0], workers[0])])]
     return Plan(topology, chain, steps, assumptions, scenario, _cpu_plans(testbed, chain, scenario))
@@ -95,7 +168,7 @@ def refuse_unknown_ports(topology: Topology) -> None:
 
 
 def record(
-    testbed: LiveTestbed, chain: Chain, frame: FrameSize, recording: Recording, scenario: Scenario | None = None
+    testbed: Testbed, chain: Chain, frame: FrameSize, recording: Recording, scenario: Scenario | None = None
 ) -> Sequence[Step]:
     """The steps that set a chain up and take it down. The hosts of `testbed` write them into `recording`."""
     recording.phase = SET_UP
@@ -109,7 +182,7 @@ def record(
     return recording.steps
 
 
-def _cpu_plans(testbed: LiveTestbed, chain: Chain, scenario: Scenario | None) -> Sequence[CpuPlan]:
+def _cpu_plans(testbed: Testbed, chain: Chain, scenario: Scenario | None) -> Sequence[CpuPlan]:
     if DATA_PLANES[chain.data_plane].cabling is not Cabling.WORKER:
         return []
     return testbed.cpu_plans(chain) if scenario is None else testbed.place_scenario(scenario, chain).cpus
@@ -118,15 +191,41 @@ def _cpu_plans(testbed: LiveTestbed, chain: Chain, scenario: Scenario | None) ->
 def _cpus_of(worker: WorkerSettings, topology: Topology, scenario: Scenario | None) -> Cpus:
     if scenario is not None:
         return _two_nodes(worker.cpus)
-    return _imaginary_cpus(worker.cpus, topology.tester.cpus)
+    return _cpus_with(worker.cpus, topology.tester.cpus)
 
 
-def _host(ssh: SshSettings, cpus: Cpus, ports: dict[tuple[str, str], Device], recording: Recording) -> Host:
-    return RecordingHost(ImaginaryHost(ssh.address or THIS_MACHINE, cpus, ports), recording)
+def _completed(topology: Topology) -> Topology:
+    """The topology with the engine, drivers and PCI addresses that a plan assumes where it names none."""
+    workers = tuple(
+        replace(worker, left=_assumed_port(worker.left, 0), right=_assumed_port(worker.right, 1))
+        for worker in topology.workers
+    )
+    tester = topology.tester
+    if isinstance(tester.kind, SoftwareSettings) and tester.kind.engine == "auto":
+        tester = replace(tester, kind=SoftwareSettings("xdp"))  # otherwise frames would tell whether XDP works
+    return replace(topology, workers=workers, tester=tester)
 
 
-def _imaginary_cpus(*named: tuple[int, ...] | None) -> Cpus:
-    """At least the CPUs that the topology names."""
+def _assumed_port(port: WorkerPortSettings | None, function: int) -> WorkerPortSettings | None:
+    if port is None or port.driver == VETH:
+        return port
+    return replace(port, driver=port.driver or USUAL_DRIVER, pci=port.pci or f"{UNNAMED_CARD}.{function}")
+
+
+def _host(ssh: SshSettings, cpus: Cpus, recording: Recording) -> Host:
+    """A machine with these CPUs: this one, or the one at an address."""
+    name, nodes = ssh.address or LocalHost().name, {*map(cpus.node, cpus.online)}
+    lists = {"/sys/devices/system/cpu/online": [*cpus.online], "/sys/devices/system/node/online": [*nodes]}
+    for node in nodes:
+        lists[f"/sys/devices/system/node/node{node}/cpulist"] = [cpu for cpu in cpus.online if cpus.node(cpu) == node]
+    files = {path: format_cpu_list(numbers) for path, numbers in lists.items()}
+    files["/proc/self/status"] = f"Cpus_allowed_list:\t{format_cpu_list(cpus.usable)}\n"
+    if ssh.address is None:
+        files[BOOT] = Path(BOOT).read_text()
+    return RecordingHost(PlannedHost(name, {path: text.encode() for path, text in files.items()}), recording)
+
+
+def _cpus_with(*named: tuple[int, ...] | None) -> Cpus:
     numbers = tuple(range(max([UNNAMED_CPUS - 1, *(cpu for cpus in named for cpu in cpus or ())]) + 1))
     return Cpus(numbers, numbers)
 
@@ -156,35 +255,16 @@ def _assumed_nodes(cpus: Cpus, worker: WorkerMachine) -> str:
     )
 
 
-def _tester_ports(topology: Topology) -> dict[tuple[str, str], Device]:
-    ports = (topology.tester.left, topology.tester.right)
-    return {
-        (port.namespace or "", port.interface): Device(USUAL_DRIVER) for port in ports if port.interface is not None
-    }
-
-
-def _worker_ports(worker: WorkerSettings) -> dict[tuple[str, str], Device]:
-    ports = enumerate((worker.left, worker.right))
-    return {("", port.interface): _device(port, function) for function, port in ports if port is not None}
-
-
-def _device(port: WorkerPortSettings, function: int) -> Device:
-    if port.driver == VETH:
-        return Device(VETH)
-    return Device(port.driver or USUAL_DRIVER, port.pci or f"{UNNAMED_CARD}.{function}")
-
-
 def _assumed_ports(worker: WorkerSettings) -> Iterator[str]:
-    devices = _worker_ports(worker)
-    for port in (worker.left, worker.right):
-        if port is None or port.driver == VETH:
+    for function, port in enumerate((worker.left, worker.right)):
+        assumed = _assumed_port(port, function)
+        if port is None or assumed is None or port.driver == VETH:
             continue
-        device = devices["", port.interface]
         if port.pci is None:
-            yield f"The PCI address of {port.interface} is not in the topology: {device.pci} stands for it."
+            yield f"The PCI address of {port.interface} is not in the topology: {assumed.pci} stands for it."
         if port.driver is None:
-            yield f"The driver of {port.interface} is not in the topology: it is taken to be {device.driver}."
-        yield f"{port.interface} is taken to have {QUEUES} queues."
+            yield f"The driver of {port.interface} is not in the topology: it is taken to be {assumed.driver}."
+        yield f"{port.interface} is taken to have {USUAL_QUEUES} queues."
 
 
 # --- for people -------------------------------------------------------------------------------------------------------

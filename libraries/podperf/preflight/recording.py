@@ -16,19 +16,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
+from typing import Any
 
 from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.namespaces import PREFIX
 from podperf.kernel.control_groups import joined
+from podperf.kernel.sriov import NO_MAC
 from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
 
-NO_MAC = "00:00:00:00:00:00"
-
 
 class Kind(StrEnum):
-    """The kind of a step."""
-
     RUN = "run"
     START = "start"
     TELL = "tell"  # a line to a process
@@ -95,15 +93,17 @@ class RecordingHost:
         interface = self._interfaces.get((namespace, index), "an interface")
         return (*command[:4], "<map of that program>", *command[5:-4], f"<index of {interface}>")
 
-    def ask(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        done = self._host.ask(*command, stdin=stdin, check=check, timeout=timeout)
+    def ask(self, *command: str, **how: Any) -> Completed:
+        done = self._host.ask(*command, **how)
         self._learn(*_named(command), done.stdout)
         return done
 
-    def do(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def do(self, *command: str, **how: Any) -> Completed:
         namespace, inner = _named(command)
-        self._recording.write(self.name, namespace, Kind.RUN, self._with_target(namespace, inner), stdin or "")
-        done = self._host.do(*command, stdin=stdin, check=check, timeout=timeout)
+        self._recording.write(
+            self.name, namespace, Kind.RUN, self._with_target(namespace, inner), how.get("stdin") or ""
+        )
+        done = self._host.do(*command, **how)
         self._learn(namespace, inner, done.stdout)
         return done
 
@@ -130,8 +130,8 @@ class RecordingHost:
         self._recording.write(self.name, "", Kind.WRITE, path, text)
         self._host.put(content, path)
 
-    def get(self, path: str) -> bytes:
-        content = self._host.get(path)
+    def get(self, path: str, assumed: bytes | None = None) -> bytes:
+        content = self._host.get(path, assumed)
         if path.endswith("pid"):
             self._recording.learn(content.decode().strip(), f"number in {path}")
         return content
@@ -149,18 +149,18 @@ class _RecordingProcess:
         self._recording.write(*self._where, Kind.TELL, self._name, line)
         self._process.send(line)
 
-    def receive(self, timeout: float) -> str:
-        line = self._process.receive(timeout)
+    def receive(self, timeout: float, assumed: str | None = None) -> str:
+        line = self._process.receive(timeout, assumed)
         with suppress(ValueError, KeyError, TypeError):  # only TRex's answer has MACs; many lines are no JSON
             for number, port in enumerate(json.loads(line)["ready"]["ports"]):
                 self._recording.learn(port["mac"], f"MAC of TRex port {number}")
         return line
 
-    def alive(self) -> bool:
-        return self._process.alive()
+    def alive(self, assumed: bool = True) -> bool:
+        return self._process.alive(assumed)
 
-    def errors(self) -> str:
-        return self._process.errors()
+    def errors(self, assumed: str = "") -> str:
+        return self._process.errors(assumed)
 
     def stop(self, timeout: float = 5.0) -> None:
         if not self._stopped:

@@ -1,89 +1,28 @@
-"""Measures how fast a CPU does a fixed piece of work now, and how fast it copies memory.
+"""The speeds of CPUs, as shares of their best ones.
 
 On a virtual machine, or beside a busy SMT sibling, a CPU can lose half of its speed without any stolen time. Neighbours
 that share its cache and memory slow its forwarding, but not its computing.
+
+The best times of this machine's CPUs are kept from run to run, until the next boot. A whole run may fall into a slow
+hour. Its own best times would then look normal.
 """
 
 from __future__ import annotations
 
-import mmap
+import json
 import os
-import time
+import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
-_ROUNDS = 12_000  # about half a millisecond of work
-_REPEATS = 3  # the fastest counts, because an interrupt can slow one
-_PATIENCE = 0.01  # seconds of wall clock for all repeats
-_COPIED = 32 << 20  # bytes: about three milliseconds
-_PRIORITY = 50  # real-time priority, above the pollers that take turns (tester/rotation.c)
+from podperf.hosts.local import LocalHost
+from podperf.quietness import cpu_times
+from podperf.quietness.cpu_times import Times, times_of
 
-
-class Times(NamedTuple):
-    """CPU seconds for a fixed piece of work, and for a copy of memory."""
-
-    work: float
-    memory: float
-
-
-def times_of(cpu: int) -> Times:
-    """The times of this CPU now: the shortest of a few for the work, and a single one for the copy.
-
-    The measurement has real-time priority above the pollers, which leave other tasks only 0.5 ms in 9 ms.
-    """
-    allowed, policy, priority = os.sched_getaffinity(0), os.sched_getscheduler(0), os.sched_getparam(0)
-    try:
-        with suppress(PermissionError):
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
-        os.sched_setaffinity(0, {cpu})
-        began = time.monotonic()
-        best = _work()
-        for _ in range(_REPEATS - 1):
-            if time.monotonic() - began > _PATIENCE:  # without real-time priority this can take long, and the run waits
-                break
-            best = min(best, _work())
-        return Times(best, _copy(_memory_near(cpu)))
-    finally:
-        os.sched_setaffinity(0, allowed)
-        with suppress(PermissionError):
-            os.sched_setscheduler(0, policy, priority)
-
-
-def _work() -> float:
-    began = time.thread_time()
-    total = 0
-    for number in range(_ROUNDS):
-        total += number
-    return time.thread_time() - began
-
-
-_memory: dict[str, mmap.mmap] = {}
-
-
-def _memory_near(cpu: int) -> mmap.mmap:
-    """Memory for two copies on the NUMA node of this CPU. Linux puts a page on the node of the CPU that touches it."""
-    node = ",".join(sorted(each.name for each in Path(f"/sys/devices/system/cpu/cpu{cpu}").glob("node*")))
-    if node not in _memory:
-        _memory[node] = mmap.mmap(-1, 4 * _COPIED)
-        with suppress(OSError, AttributeError):  # a kernel without huge pages, a Python before 3.8
-            _memory[node].madvise(mmap.MADV_NOHUGEPAGE)
-        for page in range(0, 4 * _COPIED, mmap.PAGESIZE):
-            _memory[node][page] = 1
-    return _memory[node]
-
-
-def _copy(memory: mmap.mmap) -> float:
-    """CPU seconds of one copy.
-
-    Another copy, which is not timed, comes first. It fills the caches, so that the timed copy always starts from the
-    same cache state.
-    """
-    memory.move(0, _COPIED, _COPIED)
-    began = time.thread_time()
-    memory.move(2 * _COPIED, 3 * _COPIED, _COPIED)
-    return time.thread_time() - began
+KEPT = Path(__file__).parents[3] / "build" / "cpu-speed.json"
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class CpuSpeeds:
@@ -113,3 +52,32 @@ class CpuSpeeds:
 
 def _share(best: float, taken: float) -> float:
     return best / taken if taken > 0 else 1.0
+
+
+def remembered(path: Path = KEPT) -> dict[int, Times]:
+    """The shortest times of each CPU (`cpu_times.times_of`). Empty if none are stored for this boot and this Python."""
+    try:
+        kept = json.loads(path.read_text())
+        best = kept["best"] if kept["of"] == _of() else {}
+        return {int(cpu): Times(*map(float, times)) for cpu, times in best.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def remember(best: Mapping[int, Times], path: Path = KEPT) -> None:
+    """Store these times. A shorter stored time stays. If the folder is missing, nothing is stored."""
+    known = remembered(path)
+    shortest = {cpu: tuple(map(min, times, known.get(cpu, times))) for cpu, times in {**known, **best}.items()}
+    with suppress(OSError):
+        owner = path.parent.stat()
+        LocalHost().put(json.dumps({"of": _of(), "best": shortest}).encode(), str(path))
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def _of() -> list[str]:
+    """The facts for which stored times are valid: this boot, this Python, and this version of `cpu_times`.
+
+    After a boot, a virtual machine may be on another computer.
+    """
+    work = sha256(Path(cpu_times.__file__).read_bytes()).hexdigest()
+    return [_BOOT.read_text().strip(), sys.version, work]

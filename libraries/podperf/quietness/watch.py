@@ -12,13 +12,18 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh import SshHost
 from podperf.noise import Noise, Speed, mean_speed
-from podperf.quietness.cpu_speed import CpuSpeeds
+from podperf.quietness import cpu_times
+from podperf.quietness.cpu_speed import CpuSpeeds, remember, remembered
+from podperf.quietness.cpu_times import Times
 
 # Process lines start with a digit, the lines of /proc/stat with a letter: one text holds both, on any host.
 _COMMAND = "cat /proc/stat /proc/[0-9]*/stat 2>/dev/null; true"
@@ -31,6 +36,7 @@ _CPU = re.compile(r"^cpu(?P<cpu>[0-9]+)(?P<ticks>(?: [0-9]+)*)$", re.MULTILINE)
 _SINGLE = re.compile(r"^(?P<name>ctxt|procs_running) (?P<value>[0-9]+)$", re.MULTILINE)
 _INIT = 1
 _KERNEL_THREADS = 2  # kthreadd's PID, the parent of every kernel thread
+_LONGEST_NAME = 15  # characters of a process's name that the kernel keeps
 _FRESH = 0.1  # seconds for which a measured speed counts, so that one reading serves two trials in a row
 
 
@@ -87,11 +93,21 @@ def _process(found: re.Match[str], ticks_per_second: int) -> ProcessTimes:
 
 
 def compare(
-    before: Sample, after: Sample, cpus: Iterable[int], own: Collection[int], ticks_per_second: int = 100
+    before: Sample,
+    after: Sample,
+    cpus: Iterable[int],
+    own: Collection[int],
+    ticks_per_second: int = 100,
+    black_box: Collection[str] = (),
 ) -> Noise:
-    """The noise on `cpus` between two samples. Kernel threads, `own` and descendants of `own` are not foreign."""
+    """The noise on `cpus` between two samples.
+
+    Kernel threads, the processes `own`, those with a name in `black_box`, and descendants of them are not foreign.
+    """
     measuring = tuple(sorted(set(cpus)))
-    ours = _descendants({**before.processes, **after.processes}, {*own, _KERNEL_THREADS})
+    processes, names = {**before.processes, **after.processes}, {each[:_LONGEST_NAME] for each in black_box}
+    under_test = {pid for pid, process in processes.items() if process.name in names}
+    ours = _descendants(processes, {*own, *under_test, _KERNEL_THREADS})
     spent = _spent(before, after)
     foreign = {
         f"{process.name} ({pid})": spent[pid]
@@ -123,7 +139,7 @@ def _spent(before: Sample, after: Sample) -> dict[int, float]:
         if pid in after.processes:
             continue
         # The process ended, and an ancestor inherited its whole CPU time. The time before the window does not count.
-        heir = next((each for each in _ancestors(pid, before.processes) if each in children), None)
+        heir = next((ancestor for ancestor in _ancestors(pid, before.processes) if ancestor in children), None)
         if heir is not None:
             children[heir] -= process.own + process.children
     children[_INIT] = 0.0  # init adopts orphans, with the time of their whole lives
@@ -133,7 +149,7 @@ def _spent(before: Sample, after: Sample) -> dict[int, float]:
 
 def _descendants(processes: Mapping[int, ProcessTimes], roots: Collection[int]) -> set[int]:
     """The roots, and all processes below them."""
-    return {*roots, *(pid for pid in processes if any(each in roots for each in _ancestors(pid, processes)))}
+    return {*roots, *(pid for pid in processes if any(ancestor in roots for ancestor in _ancestors(pid, processes)))}
 
 
 def _ancestors(pid: int, processes: Mapping[int, ProcessTimes]) -> Iterator[int]:
@@ -170,8 +186,9 @@ def read_proc_of(host: Host) -> Callable[[], str]:
 class Quietness:
     """Watches the measuring CPUs of one host.
 
-    The work of the processes `own`, and of their descendants, is no noise. With `speeds`, the speed of the CPUs is
-    measured just before and just after a window. The CPUs of the machines of `workers` are watched as well.
+    The work of the processes `own`, of those with a name in `black_box`, and of their descendants is no noise. With
+    `speeds`, the speed of the CPUs is measured just before and just after a window. The CPUs of the machines of
+    `workers` are watched as well.
 
     A window begins with `start()` and ends with `stop()`, which returns its Noise.
     """
@@ -184,13 +201,14 @@ class Quietness:
         ticks_per_second: int | None = None,
         speeds: CpuSpeeds | None = None,
         workers: Sequence[Quietness] = (),
+        black_box: Collection[str] = (),
     ) -> None:
         self.cpus = tuple(sorted(set(cpus)))
         self.own = own if own is not None else {os.getpid()}
         self._read = read
         self._ticks = ticks_per_second or os.sysconf("SC_CLK_TCK")
         self._before: Sample | None = None
-        self._speeds, self._workers = speeds, workers
+        self._speeds, self._workers, self._black_box = speeds, workers, black_box
         self._speed_before: Speed | None = None
         self._speed_after: Speed | None = None
         self._speed_known = -math.inf  # when `_speed_after` was read
@@ -213,8 +231,8 @@ class Quietness:
             waiting(speed)
             speed, waited = self._speed(), time.monotonic() - began
         self._speed_after, self._speed_known = speed, time.monotonic()
-        for each in self._workers:
-            waited += each.await_speed(max(0.0, patience - waited), waiting)
+        for worker in self._workers:
+            waited += worker.await_speed(max(0.0, patience - waited), waiting)
         return waited
 
     def start(self) -> None:
@@ -222,8 +240,8 @@ class Quietness:
 
         A sample takes milliseconds. So a window that directly follows another one begins with that one's last sample.
         """
-        for each in reversed(self._workers):
-            each.start()
+        for worker in reversed(self._workers):
+            worker.start()
         now = time.monotonic()
         self._speed_before = self._speed_after if now - self._speed_known < _FRESH else self._speed()
         fresh = self._last is not None and now - self._last.taken < _FRESH
@@ -235,11 +253,64 @@ class Quietness:
             raise RuntimeError("Quietness.stop() needs a start()")
         before, self._before = self._before, None
         self._last = self.sample()
-        noise = compare(before, self._last, self.cpus, self.own, self._ticks)
+        noise = compare(before, self._last, self.cpus, self.own, self._ticks, self._black_box)
         self._speed_after, self._speed_known = self._speed(), time.monotonic()
         speed = mean_speed((each, 1.0) for each in (self._speed_before, self._speed_after))
-        return replace(noise, speed=speed, workers=tuple(each.stop() for each in self._workers))
+        return replace(noise, speed=speed, workers=tuple(worker.stop() for worker in self._workers))
 
     def _speed(self) -> Speed | None:
         found = list(self._speeds.sample().values()) if self._speeds else []
         return Speed(*map(min, zip(*found, strict=True))) if found else None
+
+
+def watch(
+    host: Host,
+    *,
+    sut: Sequence[int] = (),
+    tester: Sequence[int] = (),
+    workers: Sequence[Quietness] = (),
+    black_box: Collection[str] = (),
+    undo: ExitStack,
+) -> Quietness:
+    """Watch the CPUs of the system under test and of the tester on a machine, and those of `workers` as well.
+
+    Processes with a name in `black_box` belong to the system under test.
+
+    The speed of the CPUs is watched if the machine has Python 3.6 or later. After each look, the watching process stays
+    on the last CPU of the list. A poller may occupy a CPU of the system under test. So the tester's CPUs stand last.
+    """
+    cpus = (*sut, *tester)
+    if isinstance(host, LocalHost):
+        speeds = CpuSpeeds(cpus, best=remembered())
+        undo.callback(remember, speeds.best)
+        return Quietness(cpus, speeds=speeds, workers=workers, black_box=black_box)
+    ticks = int(host.ask("getconf", "CLK_TCK").stdout)
+    own = host.servers if isinstance(host, SshHost) else set[int]()
+    measure = _times_on(host, undo)
+    there = CpuSpeeds(cpus, measure) if measure is not None else None
+    return Quietness(cpus, own, read_proc_of(host), ticks, there, workers, black_box)
+
+
+# This text is appended to cpu_times.py, and both run on the other machine. They only need Python's standard library.
+_ANSWER = """
+import sys
+for line in sys.stdin:
+    print(*times_of(int(line)), flush=True)
+"""
+
+
+_HAS_PYTHON = "python3 -I -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null"
+
+
+def _times_on(host: Host, undo: ExitStack) -> Callable[[int], Times] | None:
+    """`cpu_times.times_of` on that machine, or None if the machine has no Python 3.6 or later."""
+    if host.ask("sh", "-c", _HAS_PYTHON, check=False).exit_code:
+        return None
+    process = host.spawn("python3", "-I", "-c", Path(cpu_times.__file__).read_text(encoding="utf-8") + _ANSWER)
+    undo.callback(process.stop)
+
+    def times_of(cpu: int) -> Times:
+        process.send(str(cpu))
+        return Times(*map(float, process.receive(10).split()))
+
+    return times_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -20,8 +21,10 @@ def begin_file(path: Path, content: bytes) -> int:
     """As `replace_file`. Returns the open file, at whose end each further write goes.
 
     Other users may write in the folder, and podperf is root. So the temporary file is new and has a random name, and
-    podperf follows no link there.
+    podperf follows no link there. A device, a pipe or a folder is not replaced by a file, also behind a link.
     """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, f"{path.name} is no regular file")
     half = path.with_name(f".{path.name}.{secrets.token_hex(4)}.half")
     file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_APPEND, 0o644)
     try:

@@ -7,16 +7,20 @@ of these has it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from podperf.allocation import PodLimits
-from podperf.cpu_lists import format_cpu_list
+from podperf.cpu_lists import format_cpu_list, parse_cpu_list
+from podperf.cpu_plan import CpuPlan
+from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.base import Cabling
 from podperf.figures import count
-from podperf.pods.forwarders import MIXED, USUAL
-from podperf.records.set_ups import SetUp, values_of
+from podperf.model import Chain
+from podperf.pods.forwarders import IN_KERNEL, MIXED, USUAL
+from podperf.testbed.system_under_test import FURTHER
 
 SPECIAL_CAPABILITY = "special_capability"  # the key of a component that runs only for the benchmark
 # The offloads that decide how many frames the CPU handles, and how often.
@@ -34,6 +38,120 @@ _OFFLOADS = (
     "receive-hashing",
     "hw-tc-offload",
 )
+
+Data = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """The known facts of a chain that was set up, on one of its workers.
+
+    `description` is the data plane's. podperf.hosts.host_facts reads `interfaces` and `environment`. `shared` are the
+    CPUs among which the scheduler may move the processes of the pods.
+    """
+
+    chain: Chain | None = None
+    cpus: CpuPlan | None = None
+    shared: Sequence[int] = ()
+    description: Data = field(default_factory=dict)
+    interfaces: Mapping[str, Data] = field(default_factory=dict)
+    environment: Data = field(default_factory=dict)
+
+    @property
+    def runtime(self) -> Data:
+        """The description of the pod runtime."""
+        return self.description.get("runtime") or {}
+
+    @property
+    def in_kernel(self) -> bool:
+        """Whether the kernel forwards in the pods, and not a process."""
+        return self.chain is not None and self.chain.forwarder == IN_KERNEL
+
+    @property
+    def placed(self) -> bool:
+        """Whether podperf has placed the chain, and its data plane describes itself."""
+        kind = DATA_PLANES.get(self.chain.data_plane) if self.chain else None
+        on_worker = kind is not None and kind.cabling is Cabling.WORKER
+        return on_worker and self.cpus is not None and bool(self.description)
+
+    @property
+    def switch_cpus(self) -> Sequence[int]:
+        """The CPUs that switch frames between the pods. Empty if the pods are wired to each other without a switch."""
+        if self.cpus is None:
+            return ()
+        return self.cpus.switch or (self.cpus.sut if self.in_kernel else ())
+
+    @property
+    def pod_cpus(self) -> Sequence[int]:
+        """The CPUs of the pods, in the order of the pods. If the kernel forwards, all CPUs that the kernel may use."""
+        if self.shared or self.cpus is None:
+            return self.shared
+        if self.in_kernel:
+            return self.cpus.beside_switch
+        return [cpu for place, first in enumerate(self.cpus.pods) for cpu in (first, *self.cpus.further_of(place))]
+
+    @property
+    def pollers(self) -> Sequence[Data]:
+        """The CPUs with polling threads."""
+        return [each for found in values_of("pollers", self.description) if isinstance(found, list) for each in found]
+
+    @property
+    def sockets(self) -> Sequence[Data]:
+        """The AF_XDP sockets of the switch and of the pods' applications."""
+        return [each for found in values_of("sockets", self.description) if isinstance(found, list) for each in found]
+
+    @property
+    def limits(self) -> Sequence[Data]:
+        """The limits of the pods that have some, as they were read back."""
+        return list((self.description.get("limits") or {}).values())
+
+    @property
+    def nodes(self) -> Mapping[int, int]:
+        """The NUMA node of each CPU of the worker."""
+        known = self.environment.get("numa_nodes") or ()
+        return {cpu: each["node"] for each in known for cpu in parse_cpu_list(each["cpus"] or "")}
+
+
+def on_each_worker(
+    chain: Chain | None,
+    cpus: Sequence[CpuPlan],
+    shared: Sequence[int],
+    description: Data,
+    interfaces: Mapping[str, Data],
+    environment: Data,
+) -> dict[str, SetUp]:
+    """The facts on each worker, by the words for the worker. Without words for the only worker."""
+    several = chain is not None and chain.workers > 1
+    beyond = description.get(FURTHER) or {} if several else {}
+    elsewhere = environment.get(FURTHER) or {}
+    joined = {"join": description["join"]} if "join" in description else {}
+    data = [description, *({**each, **joined} for each in beyond.values())]
+    machines = [environment, *(elsewhere.get(name) or {} for name in beyond)]
+    prefixes = ["", *(f"{name}: " for name in beyond)]
+    found = {}
+    for number, (prefix, described, machine) in enumerate(zip(prefixes, data, machines, strict=True), start=1):
+        others = tuple(each for each in prefixes if each and each != prefix)
+        own = {
+            name.removeprefix(prefix): each
+            for name, each in interfaces.items()
+            if name.startswith(prefix) and not name.startswith(others)
+        }
+        plan = cpus[number - 1] if number <= len(cpus) else None
+        found[f"worker {number}" if beyond else ""] = SetUp(chain, plan, shared, described, own, machine)
+    return found
+
+
+def values_of(key: str, data: Any) -> Iterator[Any]:
+    """The values under this key, at any depth."""
+    if isinstance(data, Mapping):
+        for name, value in data.items():
+            if name == key:
+                yield value
+            else:
+                yield from values_of(key, value)
+    elif isinstance(data, list | tuple):
+        for each in data:
+            yield from values_of(key, each)
 
 
 def _hosting(found: SetUp) -> str | None:
@@ -60,7 +178,7 @@ def _cni_plugin(found: SetUp) -> str | None:
     networks = found.runtime.get("cni_networks")
     if networks is None:
         return None
-    kinds = dict.fromkeys(plugin["type"] for each in networks for plugin in each["plugins"])
+    kinds = dict.fromkeys(plugin["type"] for network in networks for plugin in network["plugins"])
     version = found.runtime.get("cni_plugins")
     package = f" (containernetworking-plugins {version})" if version else ""
     return ", ".join(kinds) + package if kinds else "none: podperf itself wires the pods"
@@ -70,7 +188,7 @@ def _cni_configuration(found: SetUp) -> str | None:
     networks = found.runtime.get("cni_networks")
     if networks is None:
         return None
-    said = [f"{each['pod']} {each['interface']}: {json.dumps(each['plugins'])}" for each in networks]
+    said = [f"{network['pod']} {network['interface']}: {json.dumps(network['plugins'])}" for network in networks]
     return "; ".join(said) or "none"
 
 
@@ -102,14 +220,13 @@ def _cpu_isolation(found: SetUp) -> str | None:
     return f"{beside}; isolated by the kernel (isolcpus): {f'CPU {isolated}' if isolated else 'none'}"
 
 
-def _numa_of_pods(found: SetUp) -> str | None:
-    return _nodes_of(found.pod_cpus, found.nodes) if found.placed else None
-
-
-def _numa_of_switch(found: SetUp) -> str | None:
-    if not found.placed:
+def _numa_of(found: SetUp, cpus: Sequence[int], otherwise: str | None = None) -> str | None:
+    """The NUMA nodes of these CPUs. `otherwise` if there are none."""
+    nodes = found.nodes
+    if not found.placed or not all(cpu in nodes for cpu in cpus):
         return None
-    return _nodes_of(found.switch_cpus, found.nodes) if found.switch_cpus else "no vSwitch"
+    by_node = {node: [cpu for cpu in cpus if nodes[cpu] == node] for node in sorted({nodes[cpu] for cpu in cpus})}
+    return "; ".join(f"node {node}: CPU {_list(own)}" for node, own in by_node.items()) or otherwise
 
 
 def _numa_of_nic(found: SetUp) -> str | None:
@@ -138,8 +255,8 @@ def _cores_of_pod(found: SetUp) -> str | None:
         return f"1 of CPU {_list(found.shared)}, which the pods share"
     cpus, each_has, pods = found.pod_cpus, found.cpus.allocation.cpus, len(found.cpus.pods)
     alone = len(set(cpus)) == len(cpus)
-    times = dict.fromkeys(each["cpu"] for each in found.limits if each.get("cpu"))
-    at_most = "".join(f", at most the time of {each:g} CPU" for each in times)
+    times = dict.fromkeys(limit["cpu"] for limit in found.limits if limit.get("cpu"))
+    at_most = "".join(f", at most the time of {time:g} CPU" for time in times)
     if not alone:
         return f"{count(pods, 'pod')} share CPU {_list(cpus)}{at_most}"
     return f"{each_has} (CPU {_list(cpus)}{at_most})"
@@ -157,36 +274,39 @@ def _busy_polling(found: SetUp) -> str | None:
         return None
     if not found.sockets:
         return "no AF_XDP socket"
-    preferred = sum(1 for each in found.sockets if each.get("prefers_busy_polling"))
+    preferred = sum(1 for socket in found.sockets if socket.get("prefers_busy_polling"))
     if preferred:
         return f"preferred by {preferred} of {count(len(found.sockets), 'socket')}"
-    cpus = {each["cpu"] for each in found.pollers}
+    cpus = {poller["cpu"] for poller in found.pollers}
     return f"off; the kernel fills the sockets and applications poll on {count(len(cpus), 'CPU')}"
 
 
 def _composition(found: SetUp) -> str | None:
     if found.chain is None:
         return None
-    inside = f", {_inside(found.chain.forwarder)}" if found.chain.pods and found.chain.forwarder else ""
+    mixed = f"{USUAL} forwards in the first ones, and the kernel in the others"
+    inside = mixed if found.chain.forwarder == MIXED else f"each forwards by {found.chain.forwarder}"
+    inside = f", {inside}" if found.chain.pods and found.chain.forwarder else ""
     beside = f"{found.chain.chains} chains beside each other of " if found.chain.chains > 1 else ""
     return f"{found.chain.data_plane}, {beside}{count(found.chain.pods, 'pod')}{inside}"
 
 
-def _inside(forwarder: str) -> str:
-    if forwarder == MIXED:
-        return f"{USUAL} forwards in the first ones, and the kernel in the others"
-    return f"each forwards by {forwarder}"
+def _between_nodes(found: SetUp) -> str | None:
+    if found.chain is None or found.chain.workers == 1:
+        return None if found.chain is None else "none: one worker"
+    join = found.description.get("join")
+    if join is None:
+        return found.chain.join if found.description else None
+    return f"{join['name']} ({join['source']}), {join['overhead_bytes']} bytes of each frame on the cable"
 
 
 def _scheduling(found: SetUp) -> str | None:
     if found.chain is None or not found.description:
         return None
-    how = [f"{count(each['pollers'], 'poller')} on CPU {each['cpu']}: {each['shared']}" for each in found.pollers]
+    how = [
+        f"{count(poller['pollers'], 'poller')} on CPU {poller['cpu']}: {poller['shared']}" for poller in found.pollers
+    ]
     return "; ".join([f"podperf places the pods in their order on {count(found.chain.workers, 'worker')}", *how])
-
-
-def _between_nodes(found: SetUp) -> str | None:
-    return "none: one worker" if found.chain is not None and found.chain.workers == 1 else None
 
 
 @dataclass(frozen=True)
@@ -206,8 +326,10 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
         "cni_configuration": Parameter("CNI configuration", _cni_configuration),
         "nic_offloads": Parameter("NIC offloads that are on", _nic_offloads),
         "cpu_isolation": Parameter("CPU isolation level", _cpu_isolation),
-        "numa_of_pods": Parameter("NUMA allocation of the pods", _numa_of_pods),
-        "numa_of_switch": Parameter("NUMA allocation of the vSwitch", _numa_of_switch),
+        "numa_of_pods": Parameter("NUMA allocation of the pods", lambda found: _numa_of(found, found.pod_cpus)),
+        "numa_of_switch": Parameter(
+            "NUMA allocation of the vSwitch", lambda found: _numa_of(found, found.switch_cpus, "no vSwitch")
+        ),
         "numa_of_nic": Parameter("NUMA allocation of the NIC", _numa_of_nic),
         "hugepage_size": Parameter("Hugepage size", _hugepage_size),
         "cores_of_pod": Parameter("CPU cores of a pod", _cores_of_pod),
@@ -244,15 +366,6 @@ def _told(values: Mapping[str, str | None]) -> str | None:
     if len(set(known.values())) <= 1 and len(known) in {0, len(values)}:
         return next(iter(known.values()), None)
     return "; ".join(f"{name}: {value or 'not read'}" for name, value in values.items())
-
-
-def _nodes_of(cpus: Sequence[int], nodes: Mapping[int, int]) -> str | None:
-    if not cpus or not all(cpu in nodes for cpu in cpus):
-        return None
-    return "; ".join(
-        f"node {node}: CPU {_list(cpu for cpu in cpus if nodes[cpu] == node)}"
-        for node in sorted({nodes[cpu] for cpu in cpus})
-    )
 
 
 def _list(cpus: Any) -> str:

@@ -7,23 +7,26 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from podperf.closed_paths import read_regular
 from podperf.errors import PodperfError
-from podperf.figures import count, cut
+from podperf.figures import cut
 from podperf.printable import printable
+from podperf.records.older import converted
+from podperf.records.recorded import TRIALS_SUFFIX, Record
 from podperf.records.schema import SCHEMA_VERSION, schema_errors
-from podperf.records.writer import TRIALS_SUFFIX
-from podperf.regular_files import read_regular
-
-Record = dict[str, Any]
-"""A record's document, which fits its schema."""
+from podperf.records.writer import interruption
 
 _DEEPEST = 32  # levels; records of chains on several workers have a dozen
-_LARGEST = 256 * 2**20  # bytes; a thousand trials with their latencies take a few million
+_LARGEST = 64 * 2**20  # bytes; a thousand trials with their latencies take a few million
+_MOST_VALUES = 4_000_000  # each takes some 100 bytes of memory; a thousand trials have about a million
 _LONGEST = 10_000  # characters of a shown text; the time to wrap its lines grows with the square of its length
 _HIGHEST = 1e24  # far above every count and time, and small enough for further calculations
 _LOWEST = 1e-24  # far below every figure, and large enough to divide by; what is less is 0
 
 _TRIALS = '\n  "trials": ['  # the trials' key, as podperf writes it; the trials are the end of a record
+
+UNFORESEEN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""The errors of calculations with values that do not agree with each other."""
 
 Place = tuple[str | int, ...]  # keys and positions from the top of the document
 
@@ -35,6 +38,17 @@ def record_files(folder: Path) -> list[Path]:
     complete = {path.stem for path in paths}
     left = sorted(folder.glob(f"*{TRIALS_SUFFIX}"))
     return paths + [path for path in left if path.name.removesuffix(TRIALS_SUFFIX) not in complete]
+
+
+def read_records(folder: Path, *, trials: bool = True) -> tuple[tuple[Record, ...], tuple[str, ...]]:
+    """The records in a folder by the start of their tests, and a sentence for each file that cannot be read."""
+    records, problems = [], []
+    for path in record_files(folder):
+        try:
+            records.append(read_record(path, trials=trials))
+        except PodperfError as error:
+            problems.append(f"{printable(path.name)}: {error}")
+    return tuple(sorted(records, key=lambda each: (each.started, each.id))), tuple(problems)
 
 
 def read_record(path: Path, *, trials: bool = True, largest: int = _LARGEST) -> Record:
@@ -54,21 +68,31 @@ def read_record(path: Path, *, trials: bool = True, largest: int = _LARGEST) -> 
         raise PodperfError(f"is not UTF-8: {error.reason} at byte {error.start}") from error
     if not trials:
         text = _without_trials(text)
+    if sum(map(text.count, ",[{")) > _MOST_VALUES:  # before they take memory; commas of texts count, too
+        raise PodperfError(f"has more than the {_MOST_VALUES} values that a record may have")
     left = path.name.endswith(TRIALS_SUFFIX)
-    document = _interrupted(text) if left else _parsed(text, "not a complete JSON document")
-    record: Record = _sound(document if trials else {**document, "trials": []}, ())
-    version = record.get("schema_version")
+    document = _interrupted(path, text) if left else _parsed(text, "not a complete JSON document")
+    document = converted(_sound(document if trials else {**document, "trials": []}, ()))
+    version = document.get("schema_version")
     if version != SCHEMA_VERSION:
         raise PodperfError(
-            f"schema version {version!r}, this podperf reads version {SCHEMA_VERSION}: "
+            f"schema version {version!r}, this podperf reads versions 1 to {SCHEMA_VERSION}: "
             "make its report with the podperf that wrote it"
         )
-    if errors := schema_errors(record):
+    if errors := schema_errors(document):
         raise PodperfError(f"does not fit the record schema: {errors[0]}")
     for key in ("started", "ended"):
-        if record[key] is not None:
-            _check_moment(key, record[key])
-    return record
+        if document[key] is not None:
+            _check_moment(key, document[key])
+    try:
+        return Record.of(document)
+    except UNFORESEEN as error:
+        raise PodperfError(disagreement(error)) from error
+
+
+def disagreement(error: Exception) -> str:
+    """The words for a record whose values do not agree with each other, which the schema cannot see."""
+    return f"cannot be shown: its values do not agree ({printable(f'{type(error).__name__}: {error}')[:200]})"
 
 
 def _check_moment(key: str, text: str) -> None:
@@ -85,23 +109,23 @@ def _without_trials(text: str) -> str:
     return f"{head}{found}]}}\n" if found and rest.endswith("\n  ]\n}\n") else text
 
 
-def _interrupted(text: str) -> Record:
+def _interrupted(path: Path, text: str) -> dict[str, Any]:
     """The record of a test that never ended. An incomplete last line is no trial."""
     lines = text.splitlines()
     if not lines:
         raise PodperfError("empty: the test was interrupted before its first trial")
-    record = _parsed(lines[0], "its first line is damaged")
+    head = _parsed(lines[0], "its first line is damaged")
     trials = []
     for line in lines[1:]:
         try:
             trials.append(_parsed(line, "no trial"))
         except PodperfError:
             continue
-    reason = f"interrupted after {count(len(trials), 'trial')}"
-    return {**record, "trials": trials, "outcome": "interrupted", "reason": reason}
+    reason = interruption(path, len(trials))
+    return {**head, "trials": trials, "outcome": "interrupted", "reason": reason}
 
 
-def _parsed(text: str, otherwise: str) -> Record:
+def _parsed(text: str, otherwise: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except RecursionError as error:

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from podperf.cpu_plan import CpuPlan, roles_as_record
-from podperf.figures import PHASES
-from podperf.metrics import Metrics
-from podperf.model import Chain, Latency, NetworkingModel, Placement, TrafficProfile
+from podperf.experiments.claim import Finding
+from podperf.figures import phase_words
+from podperf.kernel.full_tables import FullTable
+from podperf.metrics import Metric, Metrics
+from podperf.model import AddressedTraffic, Chain, Latency, NetworkingModel, Placement
 from podperf.noise import Noise, total, why_noisy
 from podperf.records.json_values import (
     latency_summary,
@@ -24,26 +26,41 @@ from podperf.records.json_values import (
     threshold_to_json,
     traffic_to_json,
 )
-from podperf.records.parameters import parameters_of, special_capabilities
+from podperf.records.parameters import SetUp, on_each_worker, parameters_of, special_capabilities
 from podperf.records.schema import SCHEMA_VERSION
-from podperf.records.set_ups import SetUp, on_each_worker
 from podperf.testbed.scenarios import Placed
 from podperf.testers.base import TesterLimits
+from podperf.thresholds import ThresholdVerdict
 from podperf.topology import Threshold, Topology
-from podperf.verdicts.findings import Finding
-from podperf.verdicts.thresholds import ThresholdVerdict
 
 Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 
 
+@dataclass(kw_only=True)
+class Figures:
+    """The figures that methods have found. `latency` is that of one trial, and `latency_of` tells which."""
+
+    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # method name: MethodResult.as_record()
+    metrics: Metrics = field(default_factory=dict)
+    latency: Latency | None = None
+    latency_of: str = ""
+    noises: Mapping[str, Noise] = field(default_factory=dict)  # by phase: the noise of its valid trials
+    # By phase and label of a metric: the noise of the trials that decided the figure. Without: that of the whole phase.
+    decisive_noises: Mapping[str, Mapping[str, Noise]] = field(default_factory=dict)
+
+    def noisy(self, metric: Metric) -> bool:
+        """Whether foreign work disturbed the trials that decided this figure."""
+        noise = self.decisive_noises.get(metric.method, {}).get(metric.label) or self.noises.get(metric.method)
+        return noise is not None and noise.noisy
+
+
 @dataclass
-class TestRecord:
+class TestRecord(Figures):
     """One test. The test fills its fields in while it runs. An unknown value stays None, and is null in the document.
 
-    The RecordWriter makes `id` unique. `started` and `ended` are seconds since the epoch. `latency` comes from one
-    trial; `latency_of` describes the trial in words. Ratios compare with the record that has the id `baseline`.
-    `link_bits_per_second` is None if no port has a link speed. `log` is the test's place in Robot Framework's log, such
-    as `log.html#s1-t1`.
+    The RecordWriter makes `id` unique. `started` and `ended` are seconds since the epoch. Ratios compare with
+    the record that has the id `baseline`. `link_bits_per_second` is None if no port has a link speed. `log` is the
+    test's place in Robot Framework's log, such as `log.html#s1-t1`.
     """
 
     __test__: ClassVar[bool] = False  # not a pytest class
@@ -60,7 +77,7 @@ class TestRecord:
     model: NetworkingModel | None = None
     second_model: NetworkingModel | None = None  # if the set-up of the chain belongs to two models
     chain: Chain | None = None
-    traffic: TrafficProfile | None = None
+    traffic: AddressedTraffic | None = None
     placement: Placement | None = None
     cpu_plans: Sequence[CpuPlan] = ()  # of each worker of the chain, from left to right
     data_plane: Mapping[str, Any] | None = None  # DataPlane.describe()
@@ -69,11 +86,7 @@ class TestRecord:
     link_bits_per_second: float | None = None
     environment: Mapping[str, Any] | None = None  # podperf.hosts.host_facts.collect()
     interfaces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # environment.interface_details() each
-    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # method name: MethodResult.as_record()
-    metrics: Metrics = field(default_factory=dict)
-    latency: Latency | None = None
-    latency_of: str = ""
-    noises: Mapping[str, Noise] = field(default_factory=dict)  # by phase: the noise of its valid trials
+    full_tables: Sequence[FullTable] = ()  # what tables of the workers dropped and evicted in the test
     waited: float = 0.0  # seconds of waiting for a quiet machine, and of disturbed trials
     baseline: str | None = None
     thresholds: Sequence[Threshold] = ()
@@ -104,7 +117,7 @@ class TestRecord:
             "networking_model": self.model,
             "chain": None if self.chain is None else asdict(self.chain),
             "traffic": None if self.traffic is None else traffic_to_json(self.traffic),
-            "placement": None if self.placement is None else _placement(self.placement, self.cpu_plans[:1]),
+            "placement": self.placement and self.placement.as_record(),
             "roles": roles_as_record(self.cpu_plans),
             "data_plane": plain(self.data_plane),
             "tester": plain(self.tester),
@@ -119,8 +132,9 @@ class TestRecord:
             "latency": None if self.latency is None else latency_summary(self.latency, self.latency_of),
             "quietness": self._quietness(),
             "waited_for_quietness": self.waited,
+            "full_tables": plain(self.full_tables),
             "baseline": self.baseline,
-            "thresholds": [threshold_to_json(each) for each in self.thresholds],
+            "thresholds": [threshold_to_json(threshold) for threshold in self.thresholds],
             "verdict": plain(self.verdict),
             "findings": plain(self.findings),
             "trials": list(trials),
@@ -154,7 +168,10 @@ class TestRecord:
 
     def why_noisy(self) -> str | None:
         """The reason why figures of this test may describe foreign work, or None."""
-        return why_noisy({PHASES.get(phase, phase): noise for phase, noise in self.noises.items()})
+        judged: dict[str, Noise] = {}
+        for phase, noise in self.noises.items():
+            judged |= self.decisive_noises.get(phase) or {phase_words(phase): noise}
+        return why_noisy(judged)
 
     def _quietness(self) -> dict[str, Any] | None:
         """The noise of all phases together, and the verdict on each by itself."""
@@ -200,18 +217,6 @@ def _testbed(topology: Topology) -> dict[str, Any]:
         "sha256": topology_digest(topology),
         "labels": dict(topology.labels),
         "not_comparable": topology.not_comparable or None,
-    }
-
-
-def _placement(placement: Placement, first: Sequence[CpuPlan]) -> dict[str, Any]:
-    """The chosen CPUs. `first` has the roles on the first worker, if podperf has placed the chain."""
-    return {
-        "tester": list(placement.tester),
-        "sut": list(placement.sut),
-        **{key: list(cpus) for each in first for key, cpus in (("switch", each.switch), ("pods", each.beside_switch))},
-        "shared": list(placement.shared),
-        "hugepages": bool(placement.hugepages),
-        "apart": placement.apart,
     }
 
 

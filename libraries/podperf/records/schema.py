@@ -13,7 +13,7 @@ import jsonschema_rs
 
 from podperf.metrics import METRICS, RATE, Metric, Quantity
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SCHEMA_PATH = Path(__file__).with_name("record.schema.json")
 
 
@@ -36,7 +36,7 @@ def _thorough(metrics: tuple[Metric, ...]) -> Any:
 
 def schemas_of_results(metrics: Iterable[Metric]) -> Mapping[str, Any]:
     """The schema of each metric's figure, by its name."""
-    return {each.name: _schema_of(each.quantity) for each in metrics}
+    return {metric.name: _schema_of(metric.quantity) for metric in metrics}
 
 
 def _schema_of(quantity: Quantity) -> Mapping[str, Any]:
@@ -45,7 +45,11 @@ def _schema_of(quantity: Quantity) -> Mapping[str, Any]:
     return {
         "type": "object",
         "required": [quantity.key, "lower_bound"],
-        "properties": {quantity.key: {"type": "number"}, "lower_bound": {"type": "boolean"}},
+        "properties": {
+            quantity.key: {"type": "number"},
+            "lower_bound": {"type": "boolean"},
+            "doubt": {"$ref": "#/$defs/doubt"},
+        },
         "additionalProperties": False,
     }
 
@@ -60,11 +64,12 @@ def schema_errors(document: Mapping[str, Any]) -> list[str]:
     if _is_valid(document, metrics):
         return []
     errors = sorted(_thorough(metrics).iter_errors(document), key=lambda each: each.json_path)
-    return [f"{each.json_path}: {each.message[:300]}" for each in errors]
+    return [f"{error.json_path}: {error.message[:300]}" for error in errors]
 
 
 def _is_valid(document: Mapping[str, Any], metrics: tuple[Metric, ...]) -> bool:
+    validator = _quick(metrics)  # a wrong schema is an error, and no invalid document
     try:
-        return _quick(metrics).is_valid(document)
+        return validator.is_valid(document)
     except ValueError:  # a value that JSON does not have, such as a tuple or NaN: the other validator names its place
         return False

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from podperf.errors import PodperfError
+from podperf.figures import count
 from podperf.model import TrialResult
 from podperf.records.files import begin_file, replace_file, write_all
 from podperf.records.json_values import trial_to_json
 from podperf.records.record import TestRecord
+from podperf.records.recorded import TRIALS_SUFFIX
 from podperf.records.schema import schema_errors
-
-TRIALS_SUFFIX = ".trials.jsonl"
 
 
 class NotWritten(PodperfError):
@@ -26,6 +26,16 @@ class NotWritten(PodperfError):
 
 
 _of_this_run: set[Path] = set()  # folders of records
+_lost: dict[Path, tuple[int, str]] = {}  # by a file of trials: the trials of its test, and the place of its record
+
+
+def interruption(path: Path, trials: int) -> str:
+    """The reason why a test has no record but so many trials in this file."""
+    if path.resolve() not in _lost:
+        return f"interrupted after {count(trials, 'trial')}"
+    measured, place = _lost[path.resolve()]
+    of_all = f"{trials} of its {count(measured, 'trial')}"
+    return f"the record could not be written, and {of_all} are in {path.name}; {place}"
 
 
 def set_aside(results: Path) -> Path | None:
@@ -118,7 +128,9 @@ class RecordWriter:
         try:
             replace_file(path, _readable(document))
         except OSError as error:
-            raise NotWritten(f"cannot write {path}: {error.strerror}; {_rescue(document)}") from error
+            place = _rescue(document)
+            _lost[self._path.resolve()] = len(self.trials), place
+            raise NotWritten(f"cannot write {path}: {error.strerror}; {place}") from error
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
         if problems := schema_errors(document):
@@ -137,7 +149,7 @@ def _rescue(document: Mapping[str, Any]) -> str:
         folder = Path(tempfile.mkdtemp(prefix="podperf-record-"))
         replace_file(folder / f"{document['id']}.json", _readable(document))
     except OSError as error:
-        return f"nor anywhere else ({error.strerror}): free some space and run the test again"
+        return f"it is nowhere else either ({error.strerror}): free some space and run the test again"
     return f"it is in {folder} instead: free some space, then move it there"
 
 
@@ -152,5 +164,5 @@ def _compact(document: Mapping[str, Any]) -> bytes:
 def _readable(document: Mapping[str, Any]) -> bytes:
     """The document as indented JSON, with one line for each trial."""
     head = json.dumps({**document, "trials": []}, allow_nan=False, indent=2).encode()
-    trials = b",\n".join(b"    " + _compact(each) for each in document["trials"])
+    trials = b",\n".join(b"    " + _compact(trial) for trial in document["trials"])
     return head.removesuffix(b"]\n}") + (b"\n" + trials + b"\n  " if trials else b"") + b"]\n}\n"

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
 
 from podperf.dataplanes import DATA_PLANES
+from podperf.experiments.chain_length import ChainLengths
 from podperf.figures import count, kpps, percent, short
 from podperf.model import NetworkingModel
+from podperf.records import Record
 from podperf.report import svg
-from podperf.report.results import Record
 
 COLOURS: Mapping[NetworkingModel, str] = MappingProxyType(
     {
@@ -54,8 +53,8 @@ class Line:
 def lines_of(records: Sequence[Record]) -> list[Line]:
     """The lines of these records, the highest last rate first. Of two lines of one data plane, the longer one."""
     found: dict[str, Line] = {}
-    for each in (finding.get("chain_lengths") for record in records for finding in record["findings"]):
-        if each is not None and len(each["pods"]) == len(each["rates"]):
+    for each in (finding.chain_lengths for record in records for finding in record.findings):
+        if each is not None and len(each.pods) == len(each.rates):
             line = _line(each)
             known = found.get(line.name)
             if known is None or len(line.pods) > len(known.pods):
@@ -63,10 +62,10 @@ def lines_of(records: Sequence[Record]) -> list[Line]:
     return sorted(found.values(), key=lambda each: -each.rates[-1])
 
 
-def _line(found: Mapping[str, Any]) -> Line:
-    low, high = ("open" if found[end] is None else percent(found[end]) for end in ("low", "high"))
-    words = f"each further pod takes {percent(found['estimate'])} ({low} to {high})"
-    return Line(found["data_plane"], tuple(found["pods"]), tuple(found["rates"]), words)
+def _line(found: ChainLengths) -> Line:
+    low, high = ("open" if math.isinf(end) else percent(end) for end in (found.low, found.high))
+    words = f"each further pod takes {percent(found.estimate)} ({low} to {high})"
+    return Line(found.data_plane, found.pods, found.rates, words)
 
 
 def chain_length_plot(records: Sequence[Record]) -> str:
@@ -81,7 +80,7 @@ def chain_length_plot(records: Sequence[Record]) -> str:
     shapes = list(frame.axes())
     for each, height in zip(lines, frame.label_heights(lines), strict=True):
         points = [(frame.x(pods), frame.y(rate)) for pods, rate in zip(each.pods, each.rates, strict=True)]
-        shapes += [svg.line(*one, *other, each.colour, width=1.6) for one, other in pairwise(points)]
+        shapes += svg.path(points, each.colour, width=1.6)
         for (x, y), pods, rate in zip(points, each.pods, each.rates, strict=True):
             title = f"{each.name}, {count(pods, 'pod')}: {kpps(rate)} kpps; {each.words}"
             shapes.append(svg.dot(x, y, 3.5, fill=each.colour, stroke=svg.INK, title=title))
@@ -89,7 +88,9 @@ def chain_length_plot(records: Sequence[Record]) -> str:
         shapes.append(svg.line(end + 6, y, frame.edge + 10, height - 4, each.colour, dash="2 2"))
         shapes.append(svg.text(frame.edge + 14, height, each.name, size=11, fill=each.colour))
     head = svg.text(0, 14, "Rate by the number of pods, kpps per direction", weight="bold")
-    shapes += _legend(lines, frame.height)
+    drawn = [model for model in COLOURS if any(line.model is model for line in lines)]
+    names = {"other" if model is NetworkingModel.NONE else str(model): COLOURS[model] for model in drawn}
+    shapes += svg.legend(names, _LEFT, frame.height - 8)
     return svg.document(_WIDTH, frame.height, "rate of each data plane by the number of pods", head, *shapes)
 
 
@@ -99,8 +100,8 @@ class _Frame:
     edge = _WIDTH - _RIGHT  # where the axes end, and names begin
 
     def __init__(self, lines: Sequence[Line]) -> None:
-        self._pods = sorted({pods for each in lines for pods in each.pods})
-        rates = [rate for each in lines for rate in each.rates]
+        self._pods = sorted({pods for line in lines for pods in line.pods})
+        rates = [rate for line in lines for rate in line.rates]
         self._low, self._high = min(rates) / 1.3, max(rates) * 1.3
         self._floor = _TOP + max(_LEAST_HEIGHT, len(lines) * _LABEL)
         self.height = self._floor + _BOTTOM
@@ -117,18 +118,15 @@ class _Frame:
 
     def axes(self) -> Iterator[str]:
         """The grid, with labels."""
-        for tick in svg.log_ticks(self._low, self._high):
-            yield svg.line(_LEFT, self.y(tick), self.edge, self.y(tick))
-            yield svg.text(_LEFT - 6, self.y(tick) + 4, short(tick / 1e3), size=11, fill=svg.MUTED, anchor="end")
+        ticks = svg.log_ticks(self._low, self._high)
+        yield from svg.rows(((self.y(tick), short(tick / 1e3)) for tick in ticks), _LEFT, self.edge)
         yield svg.line(_LEFT, self._floor, self.edge, self._floor, svg.MUTED)
-        for pods in self._pods:
-            yield svg.line(self.x(pods), _TOP, self.x(pods), self._floor)
-            yield svg.text(self.x(pods), self._floor + 16, str(pods), size=11, fill=svg.MUTED, anchor="middle")
+        yield from svg.columns(((self.x(pods), str(pods)) for pods in self._pods), _TOP, self._floor)
         yield svg.text(self.edge, self._floor + 32, "pods in the chain", size=11, fill=svg.MUTED, anchor="end")
 
     def label_heights(self, lines: Sequence[Line]) -> list[float]:
         """The height of each name, from the top: as near to the end of its line as the other names allow."""
-        wanted = [self.y(each.rates[-1]) + 4 for each in lines]
+        wanted = [self.y(line.rates[-1]) + 4 for line in lines]
         heights: list[float] = []
         for height in wanted:
             heights.append(max(height, heights[-1] + _LABEL) if heights else max(height, _TOP + 4.0))
@@ -137,13 +135,3 @@ class _Frame:
             heights[place] = min(heights[place], lowest)
             lowest = heights[place] - _LABEL
         return heights
-
-
-def _legend(lines: Sequence[Line], height: float) -> Iterator[str]:
-    """The colours of the networking models that are drawn."""
-    x = float(_LEFT)
-    for model in (each for each in COLOURS if any(line.model is each for line in lines)):
-        words = "other" if model is NetworkingModel.NONE else str(model)
-        yield svg.dot(x + 4, height - 12, 4, fill=COLOURS[model], stroke=svg.INK, title=words)
-        yield svg.text(x + 12, height - 8, words, size=11, fill=svg.MUTED)
-        x += 34 + 6.2 * len(words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +13,15 @@ from typing import Any
 import podperf
 from podperf.figures import count
 from podperf.history.newest import NOTHING_EARLIER, BesideEarlier
-from podperf.history.runs import testbed_of
 from podperf.metrics import METRICS
+from podperf.records import Record
+from podperf.report import successor_draft
 from podperf.report.draft import NAME, SECTIONS, TITLE, URL, Section
 from podperf.report.nodes import slowest_first
 from podperf.report.results import (
-    Record,
     RunResults,
+    counted,
+    doubtful,
     explanation,
     missing,
     noisy,
@@ -67,6 +69,7 @@ class Conformance:
     root: Path  # the future folder of the report, to which links are relative
     runs: tuple[RunResults, ...]  # oldest first
     sections: tuple[SectionReport, ...]
+    by_successor: tuple[SectionReport, ...]  # the same tests by the sections of the draft's successor
     earlier: BesideEarlier = NOTHING_EARLIER  # the newest run beside earlier ones
 
     @property
@@ -76,7 +79,7 @@ class Conformance:
 
     def run_of(self, record: Record) -> RunResults:
         """The run that a record belongs to."""
-        return next(run for run in self.runs if any(each is record for each in run.records))
+        return self._runs[id(record)]
 
     def link(self, record: Record) -> str:
         """The path of the record, relative to the report."""
@@ -84,13 +87,13 @@ class Conformance:
 
     def log_of(self, record: Record) -> str | None:
         """The record's place in Robot Framework's log, relative to the report. None if the log has no such place."""
-        place = record["test"].get("log")
+        place = record.test.log
         return os.path.relpath(self.run_of(record).directory / place, self.root) if place else None
 
     def anchor(self, record: Record) -> str:
         """The id of the record's place on the page. It contains the run's number if several runs have records."""
         number = f"-{self.runs.index(self.run_of(record)) + 1}" if len(self.runs) > 1 else ""
-        return f"record-{record['id']}{number}"
+        return f"record-{record.id}{number}"
 
     @cached_property
     def testbeds(self) -> tuple[str, ...]:
@@ -103,7 +106,7 @@ class Conformance:
 
     def _testbed(self, record: Record) -> str:
         """The name of the record's testbed. If machines with different CPUs have this name, it includes the CPU."""
-        name = testbed_of(record)
+        name = record.testbed_name
         return ", ".join(filter(None, (name, _cpu(record)))) if len(self._cpus[name]) > 1 else name
 
     @cached_property
@@ -111,30 +114,48 @@ class Conformance:
         """The CPU models under each testbed's name."""
         found: dict[str, set[str]] = {}
         for each in self.latest:
-            found.setdefault(testbed_of(each), set()).update(filter(None, [_cpu(each)]))
+            found.setdefault(each.testbed_name, set()).update(filter(None, [_cpu(each)]))
         return found
 
     def name_of(self, record: Record) -> str:
         """The test's name, with its testbed if the report has several."""
-        name, testbed = str(record["test"]["name"]), self.told_apart(record)
+        name, testbed = record.test.name, self.told_apart(record)
         return f"{name} ({testbed})" if testbed else name
 
     def history(self, record: Record) -> list[tuple[RunResults, Record]]:
         """The same test in every run that has it, oldest first."""
-        wanted = _identity(record)
-        return [(run, each) for run in self.runs for each in run.records if _identity(each) == wanted]
+        return self._histories[_identity(record)]
+
+    @cached_property
+    def _runs(self) -> Mapping[int, RunResults]:
+        """The run of each record, by the record's id."""
+        return {id(record): run for run in self.runs for record in run.records}
+
+    @cached_property
+    def _histories(self) -> Mapping[tuple[str, ...], list[tuple[RunResults, Record]]]:
+        found: dict[tuple[str, ...], list[tuple[RunResults, Record]]] = {}
+        for run in self.runs:
+            for record in run.records:
+                found.setdefault(_identity(record), []).append((run, record))
+        return found
 
 
 def assess(runs: Sequence[RunResults], root: Path, earlier: BesideEarlier = NOTHING_EARLIER) -> Conformance:
-    """Every section of the draft with its status. If several runs have a test, its latest record counts."""
+    """Every section of both drafts with its status. If several runs have a test, its latest record counts."""
     records = latest_of(runs)
+    by_successor = _reports(successor_draft.SECTIONS, records)
+    return Conformance(root, tuple(runs), _reports(SECTIONS, records), by_successor, earlier)
+
+
+def _reports(sections: Sequence[Section], records: Sequence[Record]) -> tuple[SectionReport, ...]:
+    """Each of these sections with its tests and its status, in the same order."""
     reports: dict[str, SectionReport] = {}
     # From the innermost sections outwards, so that a section can sum up those within it.
-    for section in sorted(SECTIONS, key=lambda each: -each.depth):
-        own = tuple(each for each in records if section.number in each["test"]["sections"])
-        inner = [reports[each.number] for each in SECTIONS if section.holds(each) and each.depth == section.depth + 1]
+    for section in sorted(sections, key=lambda each: -each.depth):
+        own = tuple(record for record in records if section.has(record))
+        inner = [reports[each.number] for each in sections if section.holds(each) and each.depth == section.depth + 1]
         reports[section.number] = _section_report(section, own, inner)
-    return Conformance(root, tuple(runs), tuple(reports[section.number] for section in SECTIONS), earlier)
+    return tuple(reports[section.number] for section in sections)
 
 
 def latest_of(runs: Sequence[RunResults]) -> tuple[Record, ...]:
@@ -145,12 +166,12 @@ def latest_of(runs: Sequence[RunResults]) -> tuple[Record, ...]:
 
 def _cpu(record: Record) -> str:
     """The CPU model of the worker. Empty if it is not known."""
-    return str(((record["environment"] or {}).get("cpu") or {}).get("model") or "")
+    return str((record.environment.get("cpu") or {}).get("model") or "")
 
 
 def _identity(record: Record) -> tuple[str, ...]:
     """The identity of a test, with its testbed. The same testbed name on another CPU is another testbed."""
-    return testbed_of(record), _cpu(record), record["test"]["suite"], record["test"]["name"]
+    return record.testbed_name, _cpu(record), record.test.suite, record.test.name
 
 
 def _section_report(section: Section, records: tuple[Record, ...], inner: Sequence[SectionReport]) -> SectionReport:
@@ -174,9 +195,7 @@ def _section_report(section: Section, records: tuple[Record, ...], inner: Sequen
         return SectionReport(section, SectionStatus.NOT_COVERED, "none of its subsections is covered")
     if section.informative:
         return SectionReport(section, SectionStatus.INFORMATIVE, "nothing to measure")
-    reason = section.not_covered
-    if section.suites:
-        reason = f"none of its tests ran: `--include {section.tag}` runs those of {', '.join(section.suites)}"
+    reason = f"none of its tests ran: `--include {section.pattern}` runs those of {', '.join(section.suites)}"
     return SectionReport(section, SectionStatus.NOT_COVERED, reason)
 
 
@@ -185,9 +204,9 @@ def status_of(records: Sequence[Record]) -> SectionStatus:
 
     A claim of podperf alone counts as measured. It neither confirms nor refutes a section.
     """
-    words = {"measured" if only_expected(each) else verdict_word(each) for each in records}
-    claims = [finding for each in records if not only_expected(each) for finding in each["findings"]]
-    findings = {finding["verdict"] for finding in claims}
+    words = {"measured" if only_expected(record) else verdict_word(record) for record in records}
+    claims = [finding for record in records if not only_expected(record) for finding in record.findings]
+    findings = {finding.verdict for finding in claims}
     if "failed" in words:
         return SectionStatus.FAILED
     if "refuted" in findings:
@@ -204,10 +223,10 @@ def status_of(records: Sequence[Record]) -> SectionStatus:
 
 def _reason(records: Sequence[Record], status: SectionStatus) -> str:
     if status is SectionStatus.SKIPPED:
-        return "; ".join(dict.fromkeys(explanation(each) for each in records))
-    words = [verdict_word(each) for each in records]
+        return "; ".join(dict.fromkeys(explanation(record) for record in records))
+    words = [verdict_word(record) for record in records]
     parts = [f"{words.count(word)} {word}" for word in dict.fromkeys(words)]
-    noise = sum(1 for each in records if noisy(each))
+    noise = sum(1 for record in records if noisy(record))
     return ", ".join(parts) + (f"; {noise} on a noisy machine" if noise else "")
 
 
@@ -223,32 +242,41 @@ def to_json(conformance: Conformance) -> dict[str, Any]:
             for run in runs
         ],
         "sections": [
-            {
-                "number": each.section.number,
-                "title": each.section.title,
-                "asks": each.section.asks,
-                "covered_by": each.section.covered,
-                "status": each.status,
-                "reason": each.reason,
-                "tests": [_test_to_json(record, conformance) for record in each.records],
-            }
-            for each in conformance.sections
+            _section_to_json(
+                section,
+                [_test_to_json(record, conformance) for record in section.records],
+                asks=section.section.asks,
+                covered_by=section.section.covered,
+            )
+            for section in conformance.sections
         ],
+        "successor": {
+            "draft": {"name": successor_draft.NAME, "title": TITLE, "url": successor_draft.URL},
+            "sections": [
+                _section_to_json(each, [conformance.link(record) for record in each.records])
+                for each in conformance.by_successor
+            ],
+        },
         "nodes": [
             {"name": each.name, "share_of_median": each.ratio, "rates": each.rates}
             for each in slowest_first(conformance.latest)
         ],
         "skipped": [
-            {"test": each["test"]["name"], "testbed": testbed_of(each), "reason": explanation(each)}
+            {"test": each.test.name, "testbed": each.testbed_name, "reason": explanation(each)}
             for each in conformance.latest
-            if each["outcome"] == "skipped"
+            if each.outcome == "skipped"
         ],
     }
 
 
+def _section_to_json(report: SectionReport, tests: Sequence[object], **words: str) -> dict[str, Any]:
+    named = {"number": report.section.number, "title": report.section.title, **words}
+    return {**named, "status": report.status, "reason": report.reason, "tests": tests}
+
+
 def _changes_to_json(conformance: Conformance, record: Record) -> list[dict[str, Any]]:
     """The figures of the newest run that differ from those of earlier runs."""
-    if record not in conformance.runs[-1].records:
+    if conformance.run_of(record) is not conformance.runs[-1]:
         return []
     found = (conformance.earlier.of(record, metric) for metric in METRICS.values())
     return [
@@ -260,8 +288,8 @@ def _changes_to_json(conformance: Conformance, record: Record) -> list[dict[str,
 
 def _test_to_json(record: Record, conformance: Conformance) -> dict[str, Any]:
     return {
-        "name": record["test"]["name"],
-        "testbed": testbed_of(record),
+        "name": record.test.name,
+        "testbed": record.testbed_name,
         "record": conformance.link(record),
         "log": conformance.log_of(record),
         "run": conformance.run_of(record).name,
@@ -270,10 +298,12 @@ def _test_to_json(record: Record, conformance: Conformance) -> dict[str, Any]:
         "noisy": noisy(record),
         "tester_faults": tester_faults(record),
         "missing": missing(record),
+        "doubtful": doubtful(record),
         "unfinished": unfinished(record),
         "not_comparable": not_comparable(record),
-        "results": record["results"],
-        "findings": record["findings"],
+        "results": record.document["results"],
+        "counted": asdict(counted(record)),
+        "findings": record.document["findings"],
         "changes": _changes_to_json(conformance, record),
         "history": [
             {"run": run.name, "record": conformance.link(each), "verdict": verdict_word(each)}

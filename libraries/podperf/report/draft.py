@@ -5,24 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podperf.model import DRAFT
+from podperf.records import Record, sections_of
 
 NAME = DRAFT
 TITLE = "Considerations for Benchmarking Network Performance in Containerized Infrastructures"
 URL = f"https://datatracker.ietf.org/doc/html/{NAME}"
-
-NOT_IMPLEMENTED = "not implemented in this version"
-BY_CNI_PLUGINS = (
-    *("linux-bridge", "ptp", "macvlan", "ipvlan", "docker", "service"),
-    *("af-xdp", "af-xdp-busy-poll", "memif", "sriov"),
-)
 
 
 @dataclass(frozen=True)
 class Section:
     """One section of the draft.
 
-    `suites` are the files with its tests. Without a suite, `not_covered` gives the reason, except if the section is
-    `informative` and has nothing to measure. A tag puts a test into a section: `sec-4.1.1`, `appendix-c`.
+    `suites` are the files with its tests. An `informative` section has nothing to measure. A tag puts a test into a
+    section: `sec-4.1.1`, `appendix-c`. Tests of another draft's section have other tags, which `tags` names.
     """
 
     number: str
@@ -30,8 +25,13 @@ class Section:
     asks: str
     covered: str = ""
     suites: tuple[str, ...] = ()
-    not_covered: str = ""
     informative: bool = False
+    tags: tuple[str, ...] = ()
+
+    def has(self, record: Record) -> bool:
+        """Whether a test belongs to this section."""
+        found, wanted = record.test, self.tags or (self.tag,)
+        return any(each in found.tags for each in wanted) or any(each in found.sections for each in sections_of(wanted))
 
     @property
     def depth(self) -> int:
@@ -46,6 +46,11 @@ class Section:
     def tag(self) -> str:
         """The tag that puts a test into this section."""
         return f"appendix-{self.number.lower()}" if self.number[0].isalpha() else f"sec-{self.number}"
+
+    @property
+    def pattern(self) -> str:
+        """The pattern by which `--include` selects the tests of this section."""
+        return "OR".join(self.tags or (self.tag,))
 
 
 SECTIONS = (
@@ -67,8 +72,8 @@ SECTIONS = (
         "Containerized Infrastructure Overview",
         "Existing BMWG methods apply to containerized VNFs as they are.",
         "NDR and PDR as search goals of RFC 9971, with the trials of RFC 2544 or TST 009 by the presets rfc2544 and "
-        "tst009; the preset quick meets neither. MRR as in FD.io CSIT. CNI plug-ins attach the pods of "
-        f"{', '.join(BY_CNI_PLUGINS)} (whose pods forward in their kernel); podperf itself wires those of the others.",
+        "tst009; the preset quick meets neither. MRR as in FD.io CSIT. CNI plug-ins of the distribution attach the "
+        "pods of the data planes that have one; podperf itself wires those of the others.",
         informative=True,
     ),
     Section("4", "Benchmarking Considerations", "Networking models and resource configuration change the result."),
@@ -84,7 +89,12 @@ SECTIONS = (
         "Kernel-space non-Acceleration Model",
         "Linux bridge, point-to-point routing, MACVLAN/IPVLAN, OVS kernel datapath: every frame crosses the kernel.",
         "Each of these data planes, 1 to N pods, compared with the bare path of the same run.",
-        suites=("4.1.1_kernel_space.robot", "4.1.1_kernel_space_sweep.robot", "4.1_findings.robot"),
+        suites=(
+            "4.1.1_kernel_space.robot",
+            "4.1.1_kernel_space_sweep.robot",
+            "4.1_headers_sweep.robot",
+            "4.1_findings.robot",
+        ),
     ),
     Section(
         "4.1.2",
@@ -95,6 +105,7 @@ SECTIONS = (
         suites=(
             "4.1.2_user_space.robot",
             "4.1.2_user_space_sweep.robot",
+            "4.1_headers_sweep.robot",
             "4.1_findings.robot",
             "C_multi_pod.robot",
         ),
@@ -106,21 +117,31 @@ SECTIONS = (
         "Own BPF programs at the tc hook (with and without peer redirect) and the XDP hook, pods on AF_XDP sockets "
         "with and without busy polling, Open vSwitch on AF_XDP; OVS-DPDK (4.1.2) where its ports are AF_XDP devices of "
         "DPDK and its pods have vhost-user; 1 to N pods.",
-        suites=("4.1.3_ebpf.robot", "4.1.3_ebpf_sweep.robot", "4.1_findings.robot"),
+        suites=("4.1.3_ebpf.robot", "4.1.3_ebpf_sweep.robot", "4.1_headers_sweep.robot", "4.1_findings.robot"),
     ),
     Section(
         "4.1.4",
         "Smart-NIC Acceleration Model",
         "SR-IOV virtual functions straight into pods; eBPF/XDP offloaded to the NIC.",
         "Pods on virtual functions, with DPDK or in their kernel, 1 to N pods; XDP offload where the NIC has it.",
-        suites=("4.1.4_smart_nic.robot", "4.1.4_smart_nic_sweep.robot", "B_sriov_dpdk.robot"),
+        suites=(
+            "4.1.4_smart_nic.robot",
+            "4.1.4_smart_nic_sweep.robot",
+            "4.1_headers_sweep.robot",
+            "B_sriov_dpdk.robot",
+        ),
     ),
     Section(
         "4.1.5",
         "Model Combination",
         "SR-IOV for north/south and a user-space vSwitch for east/west traffic in one chain.",
         "Virtual functions to the network and OVS-DPDK or VPP between the pods, chains of 2 and 3 pods.",
-        suites=("4.1.5_model_combination.robot", "4.1.5_model_combination_sweep.robot", "hackathon_113.robot"),
+        suites=(
+            "4.1.5_model_combination.robot",
+            "4.1.5_model_combination_sweep.robot",
+            "4.1_headers_sweep.robot",
+            "hackathon_113.robot",
+        ),
     ),
     Section(
         "4.2",
@@ -177,8 +198,8 @@ SECTIONS = (
         "4.2.5",
         "Additional Considerations",
         "Several hosts: overlay (VXLAN, …) or underlay (BGP) between the nodes.",
-        "Chains along two workers whose ports are joined; of overlays only `ipip` (4.1.1), within one worker.",
-        suites=("4.2.5_multi_host.robot", "hackathon_113.robot"),
+        "Chains along two workers, which a cable, a VLAN, VXLAN, Geneve or GRE joins, also by turns.",
+        suites=("4.2.5_multi_host.robot", "4.2.5_joins.robot", "hackathon_113.robot"),
     ),
     Section(
         "5",

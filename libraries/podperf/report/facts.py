@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from podperf.figures import count
-from podperf.report.results import Record
+from podperf.records import Record
 
 _GIB = 2**30
 _SHOWN_PACKAGES = ("iproute2", "containernetworking-plugins", "openvswitch-switch", "dpdk", "vpp", "nftables")
@@ -14,26 +14,30 @@ _SHOWN_PACKAGES = ("iproute2", "containernetworking-plugins", "openvswitch-switc
 
 def environment_facts(record: Record) -> dict[str, str]:
     """The facts of the worker that RFC 8204 section 3.3 wants beside a result. Further workers: only their names."""
-    found = record["environment"] or {}
+    found = record.environment
     cpu, kernel, memory = found.get("cpu") or {}, found.get("kernel") or {}, found.get("memory") or {}
     platform, own = found.get("platform") or {}, found.get("podperf") or {}
-    bios = platform.get("bios") or {}
+    bios, packages, size = platform.get("bios") or {}, found.get("packages") or {}, memory.get("total_bytes")
+    turbo = "" if cpu.get("turbo") is None else f"turbo {'on' if cpu['turbo'] else 'off'}"
+    counts = [cpu.get(name) for name in ("sockets", "cores_per_socket", "threads_per_core")]
     facts = {
         "Host": found.get("host"),
         "Machine": _words(platform.get("vendor"), platform.get("product"), platform.get("board")),
         "BIOS": _words(bios.get("vendor"), bios.get("version"), bios.get("date")),
         "Virtualisation": _virtualisation(platform),
         "CPU": cpu.get("model"),
-        "Sockets, cores, threads": _times(cpu.get("sockets"), cpu.get("cores_per_socket"), cpu.get("threads_per_core")),
+        "Sockets, cores, threads": " x ".join(map(str, counts)) if all(counts) else "",
         "Microcode": cpu.get("microcode"),
         "CPUs online": cpu.get("online"),
         "CPUs isolated": cpu.get("isolated"),
-        "Governor, turbo": _words(cpu.get("governor"), _turbo(cpu.get("turbo"))),
-        "Memory": _gibibytes(memory.get("total_bytes")),
-        "NUMA nodes": "; ".join(f"{each['node']}: CPU {each['cpus']}" for each in found.get("numa_nodes") or ()),
+        "Governor, turbo": _words(cpu.get("governor"), turbo),
+        "Memory": f"{size / _GIB:.1f} GiB" if size else "",
+        "NUMA nodes": "; ".join(
+            f"{numa_node['node']}: CPU {numa_node['cpus']}" for numa_node in found.get("numa_nodes") or ()
+        ),
         "Hugepages": "; ".join(
-            f"{_page(each['page_bytes'])}: {each['free']} of {each['total']} free"
-            for each in found.get("hugepages") or ()
+            f"{_page(hugepage['of_mib'])}: {hugepage['free']} of {hugepage['total']} free"
+            for hugepage in found.get("hugepages") or ()
         ),
         "Transparent hugepages": memory.get("transparent_hugepages"),
         "Distribution": found.get("distribution"),
@@ -41,7 +45,7 @@ def environment_facts(record: Record) -> dict[str, str]:
         "Kernel command line": kernel.get("command_line"),
         "Clock source": kernel.get("clocksource"),
         "Mitigations": _mitigations(found.get("mitigations") or {}),
-        "Packages": _packages(found.get("packages") or {}),
+        "Packages": ", ".join(f"{name} {packages[name]}" for name in _SHOWN_PACKAGES if name in packages),
         "Placement": placement_words(record),
         "Further workers": ", ".join(found.get("further_workers") or ()),
         "Placement remarks": "; ".join(found.get("placement_remarks") or ()),
@@ -50,10 +54,9 @@ def environment_facts(record: Record) -> dict[str, str]:
         ),
         "Python": own.get("python"),
     }
-    testbed = record["testbed"] or {}
-    if testbed:
-        facts = {"Topology": f"{testbed['name']} ({testbed['path']}, sha256 {(testbed['sha256'] or '?')[:12]})"} | facts
-        facts |= {f"Label {name}": value for name, value in testbed["labels"].items()}
+    if testbed := record.testbed:
+        facts = {"Topology": f"{testbed.name} ({testbed.path}, sha256 {(testbed.sha256 or '?')[:12]})"} | facts
+        facts |= {f"Label {name}": value for name, value in testbed.labels.items()}
     return {name: str(value) for name, value in facts.items() if value}
 
 
@@ -80,14 +83,14 @@ def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 def placement_words(record: Record) -> str:
     """`tester CPU 0, system under test CPU 1`."""
-    placement = record["placement"]
+    placement = record.placement
     if not placement:
         return ""
-    words = f"tester CPU {_numbers(placement['tester'])}, system under test CPU {_numbers(placement['sut'])}"
-    return words + (f"; shared: CPU {_numbers(placement['shared'])}" if placement["shared"] else "")
+    words = f"tester CPU {_numbers(placement.tester)}, system under test CPU {_numbers(placement.sut)}"
+    return words + (f"; shared: CPU {_numbers(placement.shared)}" if placement.shared else "")
 
 
-def _numbers(cpus: list[int]) -> str:
+def _numbers(cpus: Sequence[int]) -> str:
     return ", ".join(map(str, cpus)) or "-"
 
 
@@ -95,20 +98,8 @@ def _words(*words: str | None) -> str:
     return ", ".join(word for word in words if word)
 
 
-def _times(*factors: int | None) -> str:
-    return " x ".join(map(str, factors)) if all(factors) else ""
-
-
-def _turbo(on: bool | None) -> str:
-    return "" if on is None else f"turbo {'on' if on else 'off'}"
-
-
-def _gibibytes(size: int | None) -> str:
-    return f"{size / _GIB:.1f} GiB" if size else ""
-
-
-def _page(size: int) -> str:
-    return f"{size // _GIB} GiB" if size >= _GIB else f"{size // 2**20} MiB"
+def _page(mebibytes: float) -> str:
+    return f"{mebibytes / 1024:g} GiB" if mebibytes >= 1024 else f"{mebibytes:g} MiB"
 
 
 def _virtualisation(platform: Mapping[str, Any]) -> str:
@@ -124,7 +115,3 @@ def _mitigations(found: Mapping[str, str | None]) -> str:
     open_ones = [name for name, state in found.items() if state and state.startswith("Vulnerable")]
     parts = [f"{count(len(active), 'mitigation')} active ({', '.join(active)})"] if active else []
     return "; ".join(parts + ([f"vulnerable: {', '.join(open_ones)}"] if open_ones else []))
-
-
-def _packages(found: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {found[name]}" for name in _SHOWN_PACKAGES if name in found)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 _EMPTY = ("br", "meta")  # elements that have no content and no end
 
@@ -82,3 +83,50 @@ def facts(found: Iterable[tuple[str, Content]]) -> Html:
     """Names and their values, side by side."""
     items = (element("div", element("dt", name), element("dd", value)) for name, value in found)
     return element("dl", *items, class_="facts")
+
+
+def titled(title: str, main: Html, *below: Html, **attributes: str) -> Html:
+    """The content under a heading with these attributes. NOTHING without the main content."""
+    return together(element("h2", title, **attributes), main, *below) if main else NOTHING
+
+
+def tiles(numbers: Mapping[str, object]) -> Html:
+    """Numbers in large type, each with its words."""
+    found = (element("div", element("b", str(each)), words, class_="tile") for words, each in numbers.items())
+    return element("div", *found, class_="tiles")
+
+
+def not_read(problems: Sequence[str]) -> Html:
+    """The files that a report lacks. NOTHING without any."""
+    words = "Files that could not be read, and are missing here:"
+    items = (element("li", problem) for problem in problems)
+    return element("div", words, element("ul", *items), class_="note") if problems else NOTHING
+
+
+def plots(drawings: Iterable[str]) -> Html:
+    """The plots that are there, each as wide as it is: a narrow screen scrolls it."""
+    return together(*(element("div", drawing(each), class_="scroll") for each in drawings if each))
+
+
+def moment(started: str) -> str:
+    """`2026-11-20 23:39 UTC` of an ISO 8601 time."""
+    return f"{started[:10]} {started[11:16]} UTC" if started else "?"
+
+
+_STYLE = Path(__file__).with_name("style.css")
+# The page has no script. This policy forbids the browser to run any, also if markup from a record gets into the page.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def framed(title: str, *body: Html) -> str:
+    """The whole page."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("title", title),
+        style(_STYLE.read_text(encoding="utf-8")),
+    )
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', *body), lang='en').markup}\n"

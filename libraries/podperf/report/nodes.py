@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from statistics import median
 from sys import intern
 from typing import Any, NamedTuple
 
-from podperf.figures import count
+from podperf.figures import count, cut
 from podperf.metrics import headlines
-from podperf.report.html import NOTHING, Html, TableRow, element, table, together
-from podperf.report.results import Record
+from podperf.records import Record
+from podperf.report.html import Html, TableRow, element, table, titled
 
 NAMED = 3  # so many nodes are named as the slowest
+PORTS = 2  # of a tester, each of which is a pod
+LONGEST_NAME = 253  # characters of a node's name, as Kubernetes has it
 
 
 class Test(NamedTuple):
@@ -43,11 +46,11 @@ class NodeSpeed:
 
 def nodes_of(record: Record) -> tuple[str, ...]:
     """The nodes of the tester's pods. Empty if the tester is in no cluster."""
-    pods: Any = (record["tester"] or {}).get("pods")
+    pods: Any = record.tester.get("pods")
     if not isinstance(pods, dict):
         return ()
-    found = [each.get("node") for each in pods.values() if isinstance(each, dict)]
-    return tuple(dict.fromkeys(each for each in found if isinstance(each, str)))
+    found = [each.get("node") for each in islice(pods.values(), PORTS) if isinstance(each, dict)]
+    return tuple(dict.fromkeys(cut(each, LONGEST_NAME) for each in found if isinstance(each, str)))
 
 
 def slowest_first(records: Sequence[Record]) -> list[NodeSpeed]:
@@ -78,29 +81,24 @@ def slowest(tests: Rates) -> list[NodeSpeed]:
 
 def test_of(record: Record) -> Test:
     """The test of a record."""
-    return Test(intern(record["test"]["suite"]), intern(record["test"]["name"]))
+    return Test(intern(record.test.suite), intern(record.test.name))
 
 
 def headline_rate(record: Record) -> float | None:
     """The most important rate of a record, in frames/s. None without a rate."""
-    found = (record["results"].get(each.name) for each in headlines())
-    return next((float(each["frames_per_second"]) for each in found if each), None)
+    found = (record.figures.get(headline.name) for headline in headlines())
+    return next((each.value for each in found if each), None)
 
 
 def slowest_words(speeds: Sequence[NodeSpeed]) -> str:
     """The slowest nodes in a sentence. Empty without nodes."""
-    named = ", ".join(each.words for each in speeds[:NAMED])
+    named = ", ".join(speed.words for speed in speeds[:NAMED])
     return f"slowest of {count(len(speeds), 'node')}: {named}" if speeds else ""
 
 
 def nodes_section(speeds: Sequence[NodeSpeed]) -> Html:
     """All nodes in a table, the slowest first. NOTHING if there is nothing to compare."""
-    if not speeds:
-        return NOTHING
-    rows = [TableRow((each.name, f"{each.ratio:.2f}", str(each.rates))) for each in speeds]
+    rows = [TableRow((speed.name, f"{speed.ratio:.2f}", str(speed.rates))) for speed in speeds]
     said = "Each rate is divided by the median of all nodes or pairs in the same test. A node has the median of these."
-    return together(
-        element("h2", "The nodes, the slowest first"),
-        table(("Node", "Share of the median rate", "Rates"), rows),
-        element("p", said, class_="small muted"),
-    )
+    found = table(("Node", "Share of the median rate", "Rates"), rows)
+    return titled("The nodes, the slowest first", found, element("p", said, class_="small muted"))

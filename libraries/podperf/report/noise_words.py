@@ -13,7 +13,7 @@ from podperf.noise import NAMED
 # and memory was at 60% of its best speed; latency: ...`.
 _PLACE = re.compile(r"(?:(?P<phase>[^:;]*): )??(?P<place>(?:[^:;,]*, )?CPU [\d, ]+): (?P<causes>.*)")
 _CAUSE = re.compile(r" and (?=the slowest ran|memory was|\d)")
-_SHARE = re.compile(r"(?P<before>.*?)(?P<share>[0-9]+(?:[.][0-9]+)?)%(?P<after>[^:]*)(?:: (?P<processes>.*))?")
+_SHARE = re.compile(r"(?<![0-9.])([0-9]{1,6}(?:[.][0-9]{1,6})?)%")  # reads each digit of a long number once
 
 
 @dataclass
@@ -33,14 +33,15 @@ def noise_words(noises: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     causes: dict[tuple[str, str, str], _Cause] = {}
     for label, reason in noises:
         for phase, place, cause in _causes(reason):
-            found = _SHARE.fullmatch(cause) if place else None
-            before, after = (found["before"], found["after"]) if found else (cause, "")
+            found = _SHARE.search(cause) if place else None
+            before, behind = (cause[: found.start()], cause[found.end() :]) if found else (cause, "")
+            after, _, processes = behind.partition(": ")
             kept = causes.setdefault((place, before, after), _Cause())
             phases = kept.rows.setdefault(label, [])
             phases += [phase] if phase and phase not in phases else []
             if found:
-                kept.shares.append(float(found["share"]))
-                kept.processes.update(re.sub(r" \(\d+\)$", "", each) for each in _listed(found["processes"]))
+                kept.shares.append(float(found[1]))
+                kept.processes.update(re.sub(r" \(\d+\)$", "", each) for each in _listed(processes))
     return {
         _sentence(*key, cause): [f"{label} ({', '.join(phases)})" if phases else label for label, phases in rows]
         for key, cause in causes.items()
@@ -59,7 +60,7 @@ def _causes(reason: str) -> Iterator[tuple[str, str, str]]:
             yield phase, "", part
 
 
-def _listed(processes: str | None) -> list[str]:
+def _listed(processes: str) -> list[str]:
     return processes.split(", ") if processes else []
 
 

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from podperf.history.runs import testbed_of
 from podperf.history.trends import doubt_of
 from podperf.metrics import METRICS, Quantity
-from podperf.report.results import Record
+from podperf.records import Record
 
 _BASE_UNITS = {"nanoseconds": ("seconds", 1e9)}  # Prometheus has seconds only
 _ESCAPES = {"\\": r"\\", "\n": r"\n", '"': r"\""}
@@ -53,22 +52,24 @@ def openmetrics(records: Iterable[Record]) -> str:
     """The text, with its end mark. Tests without figures have an outcome only."""
     found = list(records)
     figures = {quantity: _family(quantity) for quantity in dict.fromkeys(each.quantity for each in METRICS.values())}
-    doubtful = Family("podperf_figure_doubtful", "", "1: the figure is noisy or a bound, and no history judges it.")
+    doubtful = Family(
+        "podperf_figure_doubtful", "", "1: the figure is noisy, in doubt, or a bound, and no history judges it."
+    )
     failed = Family("podperf_test_failed", "", "1: the test failed. A test that was skipped is missing.")
     started = Family("podperf_test_start_time_seconds", "seconds", "When the test started, in Unix time.")
     for record in found:
         labels = _labels(record)
         for metric in METRICS.values():
-            if metric.name in record["results"]:
+            if metric.name in record.figures:
                 of_figure = {**labels, "metric": metric.name}
-                amount = float(record["results"][metric.name][metric.quantity.key])
+                amount = record.figures[metric.name].value
                 figures[metric.quantity].add(of_figure, amount / _base_unit(metric.quantity)[1])
                 doubtful.add(of_figure, float(bool(doubt_of(record, metric))))
-        if record["outcome"] in {"passed", "failed"}:
-            failed.add(labels, float(record["outcome"] == "failed"))
-            started.add(labels, datetime.fromisoformat(record["started"]).timestamp())
+        if record.outcome in {"passed", "failed"}:
+            failed.add(labels, float(record.outcome == "failed"))
+            started.add(labels, datetime.fromisoformat(record.started).timestamp())
     families = (*figures.values(), doubtful, failed, started)
-    return "\n".join([*(line for each in families for line in each.lines()), "# EOF", ""])
+    return "\n".join([*(line for family in families for line in family.lines()), "# EOF", ""])
 
 
 def escaped(text: str) -> str:
@@ -78,22 +79,22 @@ def escaped(text: str) -> str:
 
 def _labels(record: Record) -> Labels:
     """Suite and row tell tests apart. The other labels are there to choose by."""
-    chain, traffic = record["chain"] or {}, record["traffic"] or {}
+    chain = record.chain
     return {
-        "testbed": testbed_of(record),
-        "suite": str(record["test"]["suite"]),
-        "row": str(record["test"]["name"]),
-        "data_plane": str(chain.get("data_plane", "")),
-        "pods": str(chain.get("pods", "")),
-        "frame": str(traffic["frame"]["name"]) if traffic else "",
-        "version_under_test": str(record.get("version_under_test") or ""),
+        "testbed": record.testbed_name,
+        "suite": record.test.suite,
+        "row": record.test.name,
+        "data_plane": chain.data_plane if chain else "",
+        "pods": str(chain.pods) if chain else "",
+        "frame": record.traffic.frame.name if record.traffic else "",
+        "version_under_test": record.version_under_test,
     }
 
 
 def _family(quantity: Quantity) -> Family:
     unit, _ = _base_unit(quantity)
     noun = re.sub("[^a-z0-9]+", "_", quantity.noun.lower())
-    names = ", ".join(each.name for each in METRICS.values() if each.quantity is quantity)
+    names = ", ".join(metric.name for metric in METRICS.values() if metric.quantity is quantity)
     return Family(f"podperf_{noun}_{unit}", unit, f"The {quantity.noun} of a row: {names}.")
 
 

@@ -7,37 +7,52 @@ the draft; the tester; the environment; the records; the list of all sections.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import podperf
 from podperf.figures import count, kpps, percent
 from podperf.metrics import METRICS, RATE, by_quantity, headlines, rates
-from podperf.report import cells, draft
+from podperf.records import Record
+from podperf.report import cells, draft, successor_draft
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
-from podperf.report.html import NOTHING, Content, Html, TableRow, element, facts, table, together
+from podperf.report.html import (
+    NOTHING,
+    Content,
+    Html,
+    TableRow,
+    element,
+    facts,
+    framed,
+    moment,
+    not_read,
+    table,
+    tiles,
+    titled,
+    together,
+)
+from podperf.report.method_tables import published_tables
 from podperf.report.nodes import nodes_section, slowest_first
 from podperf.report.noise_words import noise_words
-from podperf.report.page_frame import framed
-from podperf.report.published_table import published_tables
 from podperf.report.ranking import rank, ranking
 from podperf.report.record_view import record_view
 from podperf.report.results import (
-    Record,
     caveats,
     explanation,
     is_bare_path,
+    late_share,
+    late_words,
     noisy,
     not_comparable,
     preset,
     remarks,
     said_by,
     shown,
-    special_capabilities,
     tester_faults,
     verdict_word,
 )
+from podperf.report.searches import bounds_cell, goals_of, searches_section
 from podperf.report.section_pictures import section_pictures
 from podperf.report.summary import figure_cell
 
@@ -50,12 +65,12 @@ def page(conformance: Conformance) -> str:
 
 
 def _body(conformance: Conformance) -> Iterator[Html]:
-    measured = [each for each in conformance.sections if each.records]
+    measured = [section for section in conformance.sections if section.records]
     yield _head(conformance)
     yield _changes(conformance)
     yield _comparison(conformance)
     yield nodes_section(slowest_first(conformance.latest))
-    yield _titled("Findings", _findings(conformance.latest, conformance))
+    yield titled("Findings", _findings(conformance.latest, conformance))
     yield _doubtful(conformance)
     yield _noisy(conformance)
     yield _special(conformance)
@@ -63,6 +78,7 @@ def _body(conformance: Conformance) -> Iterator[Html]:
     yield element("h2", "Measured sections")
     yield _limits(conformance.latest)
     yield from (_section(each, conformance) for each in measured)
+    yield searches_section(conformance.latest)
     yield _calibration(conformance)
     yield _environment(conformance)
     yield element(
@@ -72,7 +88,8 @@ def _body(conformance: Conformance) -> Iterator[Html]:
         *(record_view(each, conformance) for each in conformance.latest),
         class_="records",
     )
-    yield _overview(conformance)
+    yield _overview("All sections of the draft", conformance.sections)
+    yield _by_successor(conformance)
     yield element(
         "footer",
         f"podperf {podperf.__version__}. Rates are per direction; frame sizes include the FCS; "
@@ -80,25 +97,19 @@ def _body(conformance: Conformance) -> Iterator[Html]:
     )
 
 
-def _titled(title: str, *content: Html) -> Html:
-    """The content under its heading. NOTHING if there is no content."""
-    return together(element("h2", title), *content) if any(content) else NOTHING
-
-
 def _head(conformance: Conformance) -> Html:
     runs, records = conformance.runs, conformance.latest
     named = f"Testbed {', '.join(conformance.testbeds)}. " if conformance.testbeds else ""
     when = f"{count(len(runs), 'run')}: " if len(runs) > 1 else "Run of "
-    when += ", ".join(_moment(run.started) for run in runs if run.started)
-    words = Counter(verdict_word(each) for each in records)
-    judged = sum(1 for each in records if each["findings"])
-    tiles = [(str(len(records)), "tests"), (str(words["passed"]), "passed"), (str(words["failed"]), "failed")]
-    tiles += [(str(words[each]), each) for each in ("measured", "skipped", *_DOUBTFUL[2:]) if words[each]]
-    tiles += [(f"{words['confirmed']} of {judged}", "claims confirmed")] if judged else []
-    reasons = dict.fromkeys(reason for each in records if (reason := not_comparable(each)))
-    faults = dict.fromkeys(fault for each in records for fault in tester_faults(each))
-    said = [f"{run.name}: {each}" if len(runs) > 1 else each for run in runs for each in run.problems]
-    problems = [element("li", each) for each in said]
+    when += ", ".join(moment(run.started) for run in runs if run.started)
+    words = Counter(verdict_word(record) for record in records)
+    judged = sum(1 for record in records if record.findings)
+    numbers: dict[str, int | str] = {"tests": len(records), "passed": words["passed"], "failed": words["failed"]}
+    numbers |= {each: words[each] for each in ("measured", "skipped", *_DOUBTFUL[2:]) if words[each]}
+    numbers |= {"claims confirmed": f"{words['confirmed']} of {judged}"} if judged else {}
+    reasons = dict.fromkeys(reason for record in records if (reason := not_comparable(record)))
+    faults = dict.fromkeys(fault for record in records for fault in tester_faults(record))
+    said = [f"{run.name}: {problem}" if len(runs) > 1 else problem for run in runs for problem in run.problems]
     return together(
         element("h1", "How fast this container networking forwards packets"),
         element(
@@ -107,28 +118,28 @@ def _head(conformance: Conformance) -> Html:
             element("a", draft.NAME, href=draft.URL),
             ", ",
             element("i", draft.TITLE),
-            ".",
+            "; the same tests by the sections of its successor ",
+            element("a", successor_draft.NAME, href="#successor"),
+            " are at the end.",
             class_="muted",
         ),
-        element(
-            "div",
-            *(element("div", element("b", value), label, class_="tile") for value, label in tiles),
-            class_="tiles",
-        ),
+        tiles(numbers),
         element("p", _coverage(conformance)),
         *(element("p", f"Not to be believed without reserve: {each}.", class_="note") for each in faults),
         *(element("p", f"Not comparable: {reason}", class_="note") for reason in reasons),
-        element("div", "Files that could not be read, and are missing here:", element("ul", *problems), class_="note")
-        if problems
-        else NOTHING,
+        not_read(said),
     )
 
 
 def _coverage(conformance: Conformance) -> str:
     """The number of measured sections of the draft, and the sections with a bad status."""
-    innermost = [each for each in conformance.sections if not any(map(each.section.holds, draft.SECTIONS))]
+    innermost = [section for section in conformance.sections if not any(map(section.section.holds, draft.SECTIONS))]
     # Section 4.2 has a suite of its own, beside those of its subsections.
-    outer = [each for each in conformance.sections if each not in innermost and each.section.suites and each.records]
+    outer = [
+        section
+        for section in conformance.sections
+        if section not in innermost and section.section.suites and section.records
+    ]
     found: dict[SectionStatus, list[str]] = {}
     for each in (*innermost, *outer):
         found.setdefault(each.status, []).append(each.section.number)
@@ -175,17 +186,17 @@ def _comparison(conformance: Conformance) -> Html:
     """A ranking for each frame size. Each testbed, and each choice of directions, has charts of its own."""
     groups: dict[tuple[bool, tuple[int, ...], int, str], list[Record]] = {}
     for each in conformance.latest:
-        if each["traffic"] and "5" not in each["test"]["sections"]:  # section 5 measures no data plane
-            sizes, ways = tuple(each["traffic"]["frame"]["sequence"]), len(each["traffic"]["directions"])
+        if each.traffic and "5" not in each.test.sections:  # section 5 measures no data plane
+            sizes, ways = tuple(each.traffic.frame.sequence), len(each.traffic.directions)
             groups.setdefault((len(sizes) > 1, sizes, ways, conformance.told_apart(each)), []).append(each)
     charts = [_chart(groups[key], conformance) for key in sorted(groups)]
-    return _titled("The data planes, the fastest first", *charts)
+    return titled("The data planes, the fastest first", together(*charts))
 
 
 def _chart(records: Sequence[Record], conformance: Conformance) -> Html:
     # The bare path is many times faster than every chain of pods. A bar for it would make all other bars tiny.
-    bare = rank([each for each in records if is_bare_path(each)])
-    compared = rank([each for each in records if not is_bare_path(each)])
+    bare = rank([record for record in records if is_bare_path(record)])
+    compared = rank([record for record in records if not is_bare_path(record)])
     drawn = compared or bare
     if not drawn:
         return NOTHING
@@ -194,16 +205,16 @@ def _chart(records: Sequence[Record], conformance: Conformance) -> Html:
     for each in drawn:
         label, word = cells.chain_label(each), verdict_word(each)
         alone = labels[label] == 1  # otherwise names of tests differ more, for example by forwarder or placement
-        name = element("a", label if alone else each["test"]["name"], href=f"#{conformance.anchor(each)}")
+        name = element("a", label if alone else each.test.name, href=f"#{conformance.anchor(each)}")
         doubt = () if word in ("passed", "measured") else (" ", cells.state(word))
         rows.append((each, name, together(*doubt, " noisy" if noisy(each) else "")))
-    both = "both directions" if len(drawn[0]["traffic"]["directions"]) > 1 else ""
+    both = "both directions" if (traffic := drawn[0].traffic) and len(traffic.directions) > 1 else ""
     title = ", ".join(filter(None, (f"{cells.frame_label(drawn[0])} frames", both, conformance.told_apart(drawn[0]))))
     return together(ranking(title, rows), *(_bare_path(each, conformance) for each in bare if compared))
 
 
 def _bare_path(record: Record, conformance: Conformance) -> Html:
-    measured = (each for each in rates() if each.name in record["results"])
+    measured = (rate for rate in rates() if rate.name in record.figures)
     found = ", ".join(f"{each.label} {cells.figure(record, each)}" for each in measured)
     return element(
         "p",
@@ -221,13 +232,13 @@ def _findings(records: Sequence[Record], conformance: Conformance) -> Html:
         TableRow(
             (
                 cells.named(record, conformance),
-                together(each["claim"], element("div", said_by(each), class_="small muted")),
-                each["detail"],
-                together(cells.state(each["verdict"]), " ", " ".join(caveats(record))),
+                together(finding.claim, element("div", said_by(finding), class_="small muted")),
+                finding.detail,
+                together(cells.state(finding.verdict), " ", " ".join(caveats(record))),
             )
         )
         for record in records
-        for each in record["findings"]
+        for finding in record.findings
     )
     return table(("Test", "Claim", "Measured here", "Finding"), rows)
 
@@ -237,7 +248,7 @@ def _doubtful(conformance: Conformance) -> Html:
     found = [
         each
         for each in conformance.latest
-        if verdict_word(each) in _DOUBTFUL and not (each["findings"] and each["outcome"] == "passed")
+        if verdict_word(each) in _DOUBTFUL and not (each.findings and each.outcome == "passed")
     ]
     found.sort(key=lambda each: _DOUBTFUL.index(verdict_word(each)))
     rows = [
@@ -245,68 +256,52 @@ def _doubtful(conformance: Conformance) -> Html:
     ]
     failed = any(verdict_word(each) in _DOUBTFUL[:3] for each in found)
     title = "What failed, or is not decided" if failed else "What is not decided"
-    return _titled(title, table(("Test", "Verdict", "Why"), rows))
+    return titled(title, table(("Test", "Verdict", "Why"), rows))
 
 
 def _noisy(conformance: Conformance) -> Html:
     found = [(conformance.name_of(each), reason) for each in conformance.latest if (reason := noisy(each))]
-    if not found:
-        return NOTHING
-    words = f"The machine was noisy during {len(found)} of {count(len(conformance.latest), 'test')}"
-    return together(
-        element("h2", "What is noisy"),
-        element(
-            "p",
-            f"{words}: their figures may say as much about its neighbours as about the system under test.",
-            class_="note",
-        ),
-        table(
-            ("What else went on", "During"),
-            (TableRow((cause, "; ".join(names))) for cause, names in noise_words(found).items()),
-        ),
+    words = (
+        f"The machine was noisy during {len(found)} of {count(len(conformance.latest), 'test')}: their figures may say "
+        "as much about its neighbours as about the system under test."
     )
+    return _with_tests("What is noisy", "What else went on", noise_words(found), words)
 
 
 def _special(conformance: Conformance) -> Html:
     """The special capabilities of the system under test. Section 5 of the draft says that there should be none."""
     found: dict[str, list[str]] = {}
     for each in conformance.latest:
-        for sentence in special_capabilities(each):
+        for sentence in each.special_capabilities:
             found.setdefault(sentence, []).append(conformance.name_of(each))
-    if not found:
-        return NOTHING
-    return together(
-        element("h2", "Special capabilities in the system under test", id="special"),
-        element(
-            "p",
-            "Section 5 of the draft: special capabilities should not exist in the system under test for the sake of a "
-            "benchmark. These do, because more threads polled than there were CPUs for them. A worker with a CPU for "
-            "each of them needs none.",
-            class_="note",
-        ),
-        table(
-            ("What ran there", "During"), (TableRow((sentence, "; ".join(names))) for sentence, names in found.items())
-        ),
+    words = (
+        "Section 5 of the draft: special capabilities should not exist in the system under test for the sake of a "
+        "benchmark. These do, because more threads polled than there were CPUs for them. A worker with a CPU for each "
+        "of them needs none."
     )
+    return _with_tests("Special capabilities in the system under test", "What ran there", found, words, id="special")
+
+
+def _with_tests(title: str, head: str, found: Mapping[str, Sequence[str]], words: str, **attributes: str) -> Html:
+    """A table of what was found, each with the names of its tests, below a note. NOTHING if nothing was found."""
+    rows = [TableRow((each, "; ".join(names))) for each, names in found.items()]
+    content = together(element("p", words, class_="note"), table((head, "During"), rows)) if rows else NOTHING
+    return titled(title, content, **attributes)
 
 
 def _skipped(records: Sequence[Record]) -> Html:
     by_reason: dict[str, list[str]] = {}
     for record in records:
-        if record["outcome"] == "skipped":
-            by_reason.setdefault(explanation(record), []).append(record["test"]["name"])
+        if record.outcome == "skipped":
+            by_reason.setdefault(explanation(record), []).append(record.test.name)
     rows = (TableRow(("; ".join(names), reason)) for reason, names in by_reason.items())
-    if not by_reason:
-        return NOTHING
-    return together(
-        element("h2", "What this testbed does not offer", id="skipped"), table(("Tests skipped", "Because"), rows)
-    )
+    return titled("What this testbed does not offer", table(("Tests skipped", "Because"), rows), id="skipped")
 
 
 def _limits(records: Sequence[Record]) -> Html:
     """The topology's thresholds by which the records were judged, in words."""
     limits = {}
-    for each in (each for record in records if record["results"] for each in record["thresholds"]):
+    for each in (threshold for record in records if record.figures for threshold in record.thresholds):
         limits[cells.limit_words(each), cells.limit_scope(each)] = cells.only_forwards(each)
     if not limits:
         return element("p", "The topology sets no limits: frames had to cross, and their number is not judged.")
@@ -321,9 +316,12 @@ def _limits(records: Sequence[Record]) -> Html:
 
 def _section(report: SectionReport, conformance: Conformance) -> Html:
     section = report.section
-    measured = [each for each in report.records if each["results"]]
-    others = [each for each in report.records if not each["results"] and not each["findings"]]
-    checks = [each for each in others if each["outcome"] != "skipped"]
+    measured = [record for record in report.records if record.figures]
+    others = [record for record in report.records if not record.figures and not record.findings]
+    checks = [other for other in others if other.outcome != "skipped"]
+    without_figures = (
+        TableRow((cells.named(check, conformance), explanation(check), cells.verdict(check))) for check in checks
+    )
     skipped = len(others) - len(checks)
     why = element("a", "this testbed does not offer what they need", href="#skipped")
     return together(
@@ -331,9 +329,9 @@ def _section(report: SectionReport, conformance: Conformance) -> Html:
         element("p", section.asks, class_="muted"),
         *section_pictures(report.records, conformance),
         _findings(report.records, conformance),
-        published_tables(report.records, {each["id"]: conformance.name_of(each) for each in report.records}),
+        published_tables(report.records, {record.id: conformance.name_of(record) for record in report.records}),
         _results_table(measured, conformance),
-        _checks_table(checks, conformance),
+        table(("Test", "Why", "Verdict"), without_figures),
         element("p", f"{count(skipped, 'test')} skipped: ", why, ".", class_="small muted") if skipped else NOTHING,
         _history_table(report.records, conformance) if len(conformance.runs) > 1 else NOTHING,
     )
@@ -344,7 +342,7 @@ def _results_table(records: Sequence[Record], conformance: Conformance) -> Html:
     columns: dict[str, Callable[[Record], str]] = {}
     for quantity, group in by_quantity(metrics).items():
         columns |= {cells.heads([each]): partial(cells.figure, metric=each) for each in group}
-        columns |= details if quantity is RATE else {}
+        columns |= {**_bounds(conformance.latest), **details} if quantity is RATE else {}
     heads, rows = list(columns), []
     for record in records:
         row: tuple[Content, ...] = (
@@ -354,24 +352,26 @@ def _results_table(records: Sequence[Record], conformance: Conformance) -> Html:
             cells.verdict(record),
         )
         rows.append(TableRow(row, _remark(record)))
-    return table(("Test", *heads, "Limits", "Verdict"), rows, kind="results", numeric=range(1, len(heads) + 1))
+    found = table(("Test", *heads, "Limits", "Verdict"), rows, kind="results", numeric=range(1, len(heads) + 1))
+    return element("div", found, class_="scroll")
+
+
+def _bounds(records: Sequence[Record]) -> dict[str, Callable[[Record], str]]:
+    """A column for each goal of the searches: its relevant bounds, by which RFC 9971 wants a figure accompanied."""
+    goals = dict.fromkeys(goal for record in records for goal in goals_of(record))
+    return {f"{goal} bounds, {RATE.unit}": partial(bounds_cell, goal=goal) for goal in goals}
 
 
 def _remark(record: Record) -> str:
-    """Why a row did not pass, and which of its figures come from an unfinished search. Noise is shown elsewhere."""
-    noise = noisy(record)
-    return "; ".join(each for each in remarks(record) if each != f"noisy: {noise}")
-
-
-def _checks_table(records: Sequence[Record], conformance: Conformance) -> Html:
-    """Tests without figures."""
-    rows = (TableRow((cells.named(each, conformance), explanation(each), cells.verdict(each))) for each in records)
-    return table(("Test", "Why", "Verdict"), rows)
+    """Why a row did not pass, and what limits its figures. Noise is shown elsewhere."""
+    noise, late = noisy(record), late_share(record)
+    said = [remark for remark in remarks(record) if remark != f"noisy: {noise}"]
+    return "; ".join([*said, late_words([late])] if late else said)
 
 
 def _history_table(records: Sequence[Record], conformance: Conformance) -> Html:
     """The most important figures of each test in each run, oldest run first."""
-    heads = [f"{run.name}, {_moment(run.started)}: {cells.heads(headlines())}" for run in conformance.runs]
+    heads = [f"{run.name}, {moment(run.started)}: {cells.heads(headlines())}" for run in conformance.runs]
     rows = []
     for record in records:
         past = {run.directory: each for run, each in conformance.history(record)}
@@ -388,12 +388,12 @@ def _past(record: Record | None, latest_preset: str) -> str:
     """The figures of an earlier record, with the reason why they cannot be compared with the latest ones, if any."""
     if record is None:
         return "not run"
-    if not record["results"]:
+    if not record.figures:
         return verdict_word(record)
     differs = ["noisy"] if noisy(record) else []
     if preset(record) != latest_preset:
         differs.append(f"preset {preset(record)}" if preset(record) else "no search")
-    figures = " · ".join(figure_cell(record, each) for each in headlines())
+    figures = " · ".join(figure_cell(record, headline) for headline in headlines())
     return f"{figures} ({', '.join(differs)})" if differs else figures
 
 
@@ -402,19 +402,18 @@ def _calibration(conformance: Conformance) -> Html:
     rows: dict[tuple[str, str], TableRow] = {}
     records = conformance.latest
     for record in records:
-        limits, traffic = record["tester_limits"], record["traffic"]
+        limits, traffic = record.tester_limits, record.traffic
         if limits and traffic:
-            kind = (
-                f"{traffic['frame']['name']}, {' and '.join(traffic['directions'])}, {count(traffic['flows'], 'flow')}"
-            )
+            kind = f"{traffic.frame.name}, {' and '.join(traffic.directions)}, {count(traffic.flows, 'flow')}"
+            kind += f", {traffic.headers.words}" if traffic.headers.words else ""
             kind = ": ".join(filter(None, (conformance.told_apart(record), kind)))
-            engine = str((record["tester"] or {}).get("engine") or "?")
-            loss = limits["own_loss_ratio"]
+            engine = str(record.tester.get("engine") or "?")
+            loss = limits.own_loss_ratio
             own = "?" if loss is None else percent(loss)
-            rows[kind, engine] = TableRow((kind, engine, kpps(limits["maximum_load"]), own, limits["source"]))
+            rows[kind, engine] = TableRow((kind, engine, kpps(limits.maximum_load), own, limits.source))
     if not rows:
         return NOTHING
-    testers = {conformance.told_apart(each): each["tester"] for each in records if each["tester"]}
+    testers = {conformance.told_apart(each): each.tester for each in records if each.tester}
     heads = ("Traffic", "Engine", "Highest load it delivers, kpps", "Own loss at half of that and below", "Found by")
     return together(
         element("h2", "The tester and its own limits", id="tester"),
@@ -435,44 +434,49 @@ def _what_the_limits_mean(records: Sequence[Record]) -> str:
         "do better. An MRR has no such end: the tester sends all it can, without a pace, and what comes back is "
         "counted, whatever is lost."
     )
-    for each in records:
-        mrr, limits = each["results"].get("mrr"), each["tester_limits"]
-        if is_bare_path(each) and mrr and limits:
-            most = limits["maximum_load"]
-            if mrr["frames_per_second"] > most:
-                found = f"{kpps(mrr['frames_per_second'])} kpps above the limit of {kpps(most)} kpps"
-                return f"{words} So the MRR of the bare path ({each['test']['name']}) lies with {found}."
+    for record in records:
+        mrr, limits = record.figures.get("mrr"), record.tester_limits
+        if is_bare_path(record) and mrr and limits:
+            most = limits.maximum_load
+            if mrr.value > most:
+                found = f"{kpps(mrr.value)} kpps above the limit of {kpps(most)} kpps"
+                return f"{words} So the MRR of the bare path ({record.test.name}) lies with {found}."
     return words
 
 
 def _environment(conformance: Conformance) -> Html:
     parts: list[Html] = []
     for run in conformance.runs:
-        known = [each for each in run.records if each["environment"]]
+        known = [each for each in run.records if each.environment]
         if known:
-            record = next((each for each in reversed(known) if each["placement"]), known[-1])
+            record = next((each for each in reversed(known) if each.placement), known[-1])
             name = element("h3", run.name) if len(conformance.runs) > 1 else NOTHING
             parts.append(together(name, facts(environment_facts(record).items())))
-    return _titled("Environment", *parts)
+    return titled("Environment", together(*parts))
 
 
-def _overview(conformance: Conformance) -> Html:
+def _by_successor(conformance: Conformance) -> Html:
+    """The same tests by the sections of the draft's successor."""
+    name = element("a", successor_draft.NAME, href=successor_draft.URL)
+    return together(
+        _overview("The same tests by the sections of the draft's successor", conformance.by_successor, id="successor"),
+        element("p", name, f". {successor_draft.NOTE}", class_="small muted"),
+    )
+
+
+def _overview(heading: str, reports: Sequence[SectionReport], **attributes: str) -> Html:
+    """All sections of a draft. A section that has a part of the page is a link to it."""
     rows = []
-    for report in conformance.sections:
+    for report in reports:
         section = report.section
         title: Content = f"{section.number} {section.title}"
-        if report.records:
+        if report.records and section in draft.SECTIONS:
             title = element("a", title, href=f"#{_anchor(report)}")
         covered = element("p", section.covered, class_="muted small") if section.covered else NOTHING
         rows.append(TableRow((title, together(section.asks, covered), cells.state(report.status), report.reason)))
     heads = ("Section", "Asks for, and how it is covered", "Result", "Because")
-    return together(element("h2", "All sections of the draft"), table(heads, rows, kind="sections"))
+    return together(element("h2", heading, **attributes), table(heads, rows, kind="sections"))
 
 
 def _anchor(report: SectionReport) -> str:
     return f"section-{report.section.number}"
-
-
-def _moment(started: str) -> str:
-    """`2026-11-20 23:39 UTC` of an ISO 8601 time."""
-    return f"{started[:10]} {started[11:16]} UTC"

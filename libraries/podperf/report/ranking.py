@@ -9,19 +9,22 @@ from collections.abc import Sequence
 
 from podperf.figures import short
 from podperf.metrics import ON_PAGE, RATE, Metric, headlines
+from podperf.records import Figure, Record
 from podperf.report import svg
 from podperf.report.html import NOTHING, Content, Html, element
-from podperf.report.results import Record, figure_text
+from podperf.report.results import figure_text
 
 
 def rank(records: Sequence[Record]) -> list[Record]:
     """The records with a rate to draw, the highest PDR first. A record without a PDR ranks by its MRR."""
-    return sorted((each for each in records if _bars(each)), key=lambda each: -_value(next(iter(_bars(each).values()))))
+    return sorted(
+        (record for record in records if _bars(record)), key=lambda each: -next(iter(_bars(each).values())).value
+    )
 
 
-def _bars(record: Record) -> dict[Metric, Record]:
+def _bars(record: Record) -> dict[Metric, Figure]:
     """The rates of a record that are drawn, the most important first."""
-    return {each: record["results"][each.name] for each in headlines() if each.name in record["results"]}
+    return {headline: record.figures[headline.name] for headline in headlines() if headline.name in record.figures}
 
 
 def _kind(metric: Metric) -> str:
@@ -34,7 +37,7 @@ def ranking(title: str, rows: Sequence[tuple[Record, Content, Content]]) -> Html
     rates = [rate for record, _, _ in rows for rate in _bars(record).values()]
     if not rates:
         return NOTHING
-    scale = svg.ticks(max(*(max(_value(rate), _high(rate)) for rate in rates), 1.0), about=5)
+    scale = svg.ticks(max(*(max(rate.value, rate.high or 0.0) for rate in rates), 1.0), about=5)
     numbers = [element("span", short(each / 1e3), style=f"left:{each / scale[-1]:.2%}") for each in scale]
     return element(
         "figure",
@@ -48,7 +51,7 @@ def ranking(title: str, rows: Sequence[tuple[Record, Content, Content]]) -> Html
 
 
 def _legend() -> list[Html]:
-    marks = [(_kind(each), f"{each.label}, {each.legend}") for each in headlines()]
+    marks = [(_kind(headline), f"{headline.label}, {headline.legend}") for headline in headlines()]
     marks.insert(1, ("whisker", "its interval"))
     return [element("span", element("i", class_=kind), words) for kind, words in marks]
 
@@ -56,15 +59,18 @@ def _legend() -> list[Html]:
 def _row(record: Record, name: Content, remark: Content, scale: Sequence[float]) -> Html:
     found = _bars(record)
     bars = [
-        element("div", class_=_kind(metric), style=f"width:{_share(_value(rate), scale)}")
+        element("div", class_=_kind(metric), style=f"width:{_share(rate.value, scale)}")
         for metric, rate in found.items()
     ]
     first = next((rate for metric, rate in found.items() if _kind(metric) == "first"), None)
-    if first and _high(first) > (low := first["low_frames_per_second"] or 0.0):
-        width = _share(_high(first) - low, scale)
+    low, high = ((first.low or 0.0), (first.high or 0.0)) if first else (0.0, 0.0)
+    if high > low:
+        width = _share(high - low, scale)
         bars.insert(1, element("div", class_="whisker", style=f"left:{_share(low, scale)};width:{width}"))
     figures = [
-        element("span", f"{metric.label} ", element("b", _text(rate)), class_=f"of-{_kind(metric)}")
+        element(
+            "span", f"{metric.label} ", element("b", figure_text(rate, RATE, ON_PAGE)), class_=f"of-{_kind(metric)}"
+        )
         for metric, rate in found.items()
     ]
     return element(
@@ -74,18 +80,6 @@ def _row(record: Record, name: Content, remark: Content, scale: Sequence[float])
         element("div", *figures, remark, class_="figures"),
         class_="row",
     )
-
-
-def _text(rate: Record) -> str:
-    return figure_text(rate, RATE, ON_PAGE)
-
-
-def _value(rate: Record) -> float:
-    return float(rate["frames_per_second"])
-
-
-def _high(rate: Record) -> float:
-    return float(rate["high_frames_per_second"] or 0.0)
 
 
 def _share(rate: float, scale: Sequence[float]) -> str:

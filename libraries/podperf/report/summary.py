@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from podperf.figures import count
+from podperf.figures import count, number
 from podperf.history.newest import NOTHING_EARLIER, BesideEarlier, DifferenceFromEarlier
+from podperf.methods.cost import L1_BYTES
+from podperf.methods.functions import MEMORY
 from podperf.metrics import CPU_TIME, IN_COLUMN, IN_TEXT, LATENCY, METRICS, RATE, Metric, Signs, by_quantity
+from podperf.model import CABLE
+from podperf.records import Record
+from podperf.report.cost_page import counted_costs
 from podperf.report.draft import SECTIONS
 from podperf.report.noise_words import noise_words
 from podperf.report.results import (
-    Record,
     caveats,
     cpu_time_words,
+    doubtful,
     figure_text,
+    late_share,
+    late_words,
     noisy,
     not_comparable,
     polls,
@@ -27,32 +35,24 @@ from podperf.report.results import (
     verdict_word,
 )
 
-_COLOURS = {
-    **dict.fromkeys(("passed", "confirmed", "faster", "no difference"), "32"),
-    **dict.fromkeys(("failed", "refuted", "slower"), "31;1"),
+_COLOURS = {  # of the words of verdicts, in the order of the closing line
+    "passed": "32",
     "measured": "36",
-    "skipped": "33",
+    "confirmed": "32",
+    "faster": "32",
+    "no difference": "32",
+    "failed": "31;1",
+    "refuted": "31;1",
+    "slower": "31;1",
+    **dict.fromkeys(("inconclusive", "undecided", "not judged", "interrupted", "skipped"), "33"),
 }
-_OTHER_COLOUR = "33"
-_ORDER = (
-    "passed",
-    "measured",
-    "confirmed",
-    "faster",
-    "no difference",
-    "failed",
-    "refuted",
-    "inconclusive",
-    "undecided",
-    "not judged",
-    "interrupted",
-    "skipped",
-)
 _NAME, _VERDICT = "Test", "Verdict"  # heads of the first and the last column
 _LEAST_NAME = 16  # characters of a name in its first line, also on a terminal that is narrower than the table
 _WIDEST_TEXT = 120  # columns of a note: longer lines are hard to read
 _INDENT = "    "
+_MEMORY = "Memory a frame"  # head of the first column of the second table
 _POLLS = "polls"  # in place of a CPU time a frame
+_MISSES = f"misses: of a model of a level 1 data cache with {L1_BYTES // 1024} KiB (docs/counted.md)"
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _HIGHER, _LOWER = "↑", "↓"  # behind a figure that differs from those of earlier runs
 _WORSE, _BETTER = "31;1", "32"  # their colours
@@ -72,15 +72,17 @@ def summary_table(
 ) -> str:
     """All tests of a run in the order of the report, at most `width` characters wide if figures and words permit it.
 
-    The table has a column for each metric that a test found or looked for. `>=` marks a lower bound that the tester
-    set, `<` an upper bound, and `*` the result of an unfinished search. An arrow marks a figure that differs from those
-    of `earlier` runs. A note for several rows is written once, below their names.
+    The table has a column for each metric that a test found or looked for. A second table has the use of memory of
+    tests on a counted machine. `>=` marks a lower bound that the tester set, `<` an upper bound, `*` the result of an
+    unfinished search, and `?` a figure in doubt. An arrow marks a figure that differs from those of `earlier` runs. A
+    note for several rows is written once, below their names.
     """
     ordered = sorted(records, key=_place)
-    with_figures = [each for each in ordered if each["results"]]
-    without = [each for each in ordered if not each["results"]]
+    with_figures = [each for each in ordered if each.figures]
+    without = [each for each in ordered if not each.figures]
     parts = [
         _table(with_figures, width, colour, earlier),
+        _memory_table(with_figures, width),
         *_grouped(_notes(with_figures), width),
         *_apart(without, width, colour),
         "\n".join([closing_line(records), *_footer(records, width, earlier)]),
@@ -90,14 +92,14 @@ def summary_table(
 
 def closing_line(records: Sequence[Record]) -> str:
     """`12 tests: 9 passed, 1 failed, 2 skipped`."""
-    words = [verdict_word(each) for each in records]
-    parts = [f"{words.count(word)} {word}" for word in sorted(set(words), key=_ORDER.index)]
+    words = [verdict_word(record) for record in records]
+    parts = [f"{words.count(word)} {word}" for word in sorted(set(words), key=list(_COLOURS).index)]
     return f"{count(len(records), 'test')}: {', '.join(parts)}" if parts else "no tests"
 
 
 def figure_cell(record: Record, metric: Metric, signs: Signs = IN_TEXT) -> str:
     """A figure in its unit. Without a figure `-`, or `polls` if pollers do not tell their CPU time."""
-    found = record["results"].get(metric.name)
+    found = record.figures.get(metric.name)
     if found:
         return figure_text(found, metric.quantity, signs)
     return _POLLS if metric.quantity is CPU_TIME and polls(record) else "-"
@@ -105,11 +107,12 @@ def figure_cell(record: Record, metric: Metric, signs: Signs = IN_TEXT) -> str:
 
 def pods_cell(record: Record) -> str:
     """The number of pods. With several workers also the number of workers."""
-    chain = record["chain"]
+    chain = record.chain
     if not chain:
         return "-"
-    workers = chain.get("workers", 1)
-    return f"{chain['pods']} on {count(workers, 'worker')}" if workers > 1 else str(chain["pods"])
+    workers = chain.workers
+    by = f" by {chain.join}" if chain.join != CABLE else ""
+    return f"{chain.pods} on {count(workers, 'worker')}{by}" if workers > 1 else str(chain.pods)
 
 
 def further_figures(record: Record) -> list[tuple[str, str]]:
@@ -118,9 +121,9 @@ def further_figures(record: Record) -> list[tuple[str, str]]:
     A CPU time has its parts behind it, and these also if it has no figure.
     """
     found = {
-        each.label: f"{figure_cell(record, each)} {each.quantity.unit}"
-        for each in METRICS.values()
-        if each.name in record["results"] and each.quantity not in {RATE, LATENCY}
+        metric.label: f"{figure_cell(record, metric)} {metric.quantity.unit}"
+        for metric in METRICS.values()
+        if metric.name in record.figures and metric.quantity not in {RATE, LATENCY}
     }
     if parts := cpu_time_words(record):
         label = METRICS["cpu_time"].label
@@ -130,9 +133,9 @@ def further_figures(record: Record) -> list[tuple[str, str]]:
 
 def figures_line(record: Record) -> str:
     """The figures of a row in one line. Empty without figures."""
-    found = by_quantity(each for each in METRICS.values() if each.name in record["results"])
+    found = by_quantity(metric for metric in METRICS.values() if metric.name in record.figures)
     return ", ".join(
-        ", ".join(f"{each.head} {figure_cell(record, each)}" for each in metrics) + f" {quantity.unit}"
+        ", ".join(f"{metric.head} {figure_cell(record, metric)}" for metric in metrics) + f" {quantity.unit}"
         for quantity, metrics in found.items()
     )
 
@@ -140,7 +143,7 @@ def figures_line(record: Record) -> str:
 def _place(record: Record) -> int:
     """The place of the test's first section in the draft."""
     numbers = [section.number for section in SECTIONS]
-    return min((numbers.index(each) for each in record["test"]["sections"] if each in numbers), default=len(numbers))
+    return min((numbers.index(each) for each in record.test.sections if each in numbers), default=len(numbers))
 
 
 # --- rows with figures ------------------------------------------------------------------------------------------------
@@ -149,8 +152,12 @@ def _place(record: Record) -> int:
 def _table(records: Sequence[Record], width: int, colour: bool, earlier: BesideEarlier) -> str:
     if not records:
         return ""
-    metrics = shown(records)
-    rows = [_row(each, records, metrics, earlier) for each in records]
+    metrics = [metric for metric in shown(records) if not metric.only_on_pages]
+    arrows = [
+        any(earlier.of(record, metric) for record in records) for metric in metrics
+    ]  # digits of a column stay aligned
+    names = Counter(map(_name, records))
+    rows = [_row(record, names, metrics, arrows, earlier) for record in records]
     heads = (
         ("", *(each.head for each in metrics), ""),
         (_NAME, *(each.quantity.unit for each in metrics), _VERDICT),
@@ -162,6 +169,36 @@ def _table(records: Sequence[Record], width: int, colour: bool, earlier: BesideE
     lines.append("  ".join("-" * each for each in widths))
     for row in rows:
         lines += _lines(row, widths, colour)
+    return "\n".join(lines)
+
+
+def _memory_table(records: Sequence[Record], width: int) -> str:
+    """A row for each test whose use of memory was counted. Empty without any."""
+    names = Counter(map(_name, records))
+    found = {
+        _label(record, names): {cost.frames: cost for cost in costs}
+        for record in records
+        if (costs := [cost for cost in counted_costs(record) if cost.memory])
+    }
+    if not found:
+        return ""
+    bursts = sorted({frames for costs in found.values() for frames in costs})
+    columns = [(what, frames) for what in MEMORY for frames in bursts]
+    heads = (
+        ["", *(what for what, _ in columns)],
+        [_MEMORY, *("" if frames == 1 else f"in {frames}" for _, frames in columns)],
+    )
+    rows = [
+        [name, *(number(costs[frames].used(what)) if frames in costs else "-" for what, frames in columns)]
+        for name, costs in found.items()
+    ]
+    widths = [max(map(len, column)) for column in zip(*heads, *rows, strict=True)]
+    widths[0] = max(_LEAST_NAME, min(widths[0], width - sum(widths[1:]) - 2 * len(columns)))
+    lines = [_line([*head, ""], [*widths, 0]) for head in heads]
+    lines.append("  ".join("-" * each for each in widths))
+    for name, *cells in rows:
+        first, *more = _wrapped(name, widths[0])
+        lines += [_line([first, *cells, ""], [*widths, 0]), *more]
     return "\n".join(lines)
 
 
@@ -179,37 +216,38 @@ def _shared(room: int, rows: Sequence[_Row], name: int, verdict: int) -> tuple[i
     return min(offers or [(name, verdict)], key=lines)
 
 
-def _row(record: Record, others: Sequence[Record], metrics: Sequence[Metric], earlier: BesideEarlier) -> _Row:
+def _row(
+    record: Record, names: Counter[str], metrics: Sequence[Metric], arrows: Sequence[bool], earlier: BesideEarlier
+) -> _Row:
     differences = [earlier.of(record, each) for each in metrics]
-    room = [any(earlier.of(other, each) for other in others) for each in metrics]  # the digits of a column stay aligned
     figures = tuple(
         figure_cell(record, metric, IN_COLUMN) + (_arrow(difference) if has_arrows else "")
-        for metric, difference, has_arrows in zip(metrics, differences, room, strict=True)
+        for metric, difference, has_arrows in zip(metrics, differences, arrows, strict=True)
     )
     colours = tuple((_WORSE if each.worse else _BETTER) if each else "" for each in differences)
     word = verdict_word(record)
-    return _Row(_label(record, others), figures, ", ".join([word, *caveats(record)]), word, colours)
+    return _Row(_label(record, names), figures, ", ".join([word, *caveats(record)]), word, colours)
 
 
 def _arrow(difference: DifferenceFromEarlier | None) -> str:
     return " " if difference is None else _HIGHER if difference.share > 0 else _LOWER
 
 
-def _label(record: Record, others: Sequence[Record]) -> str:
+def _label(record: Record, names: Counter[str]) -> str:
     """The test's name. If it lacks data plane, pods or frame, or another test has the same name, these are added."""
-    name, chain, traffic = _name(record), record["chain"], record["traffic"]
-    frame = str(traffic["frame"]["name"]) if traffic else ""
-    alike = sum(_name(each) == name for each in others) > 1
+    name, chain, traffic = _name(record), record.chain, record.traffic
+    frame = traffic.frame.name if traffic else ""
+    alike = names[name] > 1
     if not alike and frame.removesuffix("B") in name:
         return name
-    pods = count(chain["pods"], "pod") if chain and (alike or chain["pods"] > 1) else ""
-    suite = str(record["test"]["suite"]).rpartition(".")[2] if alike else ""
-    facts = ", ".join(filter(None, (chain and chain["data_plane"], pods, frame, suite)))
+    pods = count(chain.pods, "pod") if chain and (alike or chain.pods > 1) else ""
+    suite = record.test.suite.rpartition(".")[2] if alike else ""
+    facts = ", ".join(filter(None, (chain.data_plane if chain else "", pods, frame, suite)))
     return f"{name} ({facts})" if facts else name
 
 
 def _name(record: Record) -> str:
-    return " ".join(str(record["test"]["name"]).split())
+    return " ".join(record.test.name.split())
 
 
 def _parts(verdict: str) -> list[str]:
@@ -223,14 +261,14 @@ def _verdict(row: _Row, size: int) -> list[str]:
 
 def _lines(row: _Row, widths: Sequence[int], colour: bool) -> Iterator[str]:
     names, verdicts = _wrapped(row.name, widths[0]), _verdict(row, widths[-1])
-    for number in range(max(len(names), len(verdicts))):
-        verdict = verdicts[number] if number < len(verdicts) else ""
+    for place in range(max(len(names), len(verdicts))):
+        verdict = verdicts[place] if place < len(verdicts) else ""
         cells = (
-            names[number] if number < len(names) else "",
-            *(row.figures if number == 0 else [""] * len(row.figures)),
+            names[place] if place < len(names) else "",
+            *(row.figures if place == 0 else [""] * len(row.figures)),
             verdict,
         )
-        colours = (*row.colours, _COLOURS.get(row.word, _OTHER_COLOUR)) if colour else ()
+        colours = (*row.colours, _COLOURS[row.word]) if colour else ()
         yield _line(cells, widths, colours)
 
 
@@ -245,8 +283,9 @@ def _line(cells: Sequence[str], widths: Sequence[int], colours: Sequence[str] = 
     return "  ".join([name.ljust(widths[0]), *shown]).rstrip()
 
 
-def _coloured(text: str, word: str) -> str:
-    return _painted(text, _COLOURS.get(word, _OTHER_COLOUR))
+def coloured(text: str, word: str) -> str:
+    """The text in the colour of this word for a verdict."""
+    return _painted(text, _COLOURS[word])
 
 
 def _painted(text: str, colour: str) -> str:
@@ -261,13 +300,18 @@ def _notes(records: Sequence[Record]) -> dict[str, list[str]]:
     """Each note about rows with figures, and the labels of its rows."""
     notes: dict[str, list[str]] = {}
     noises: list[tuple[str, str]] = []
+    late: dict[str, float] = {}
+    names = Counter(map(_name, records))
     for record in records:
-        label, noise = _label(record, records), noisy(record)
+        label, noise = _label(record, names), noisy(record)
         for remark in remarks(record):
             if remark == f"noisy: {noise}":
                 noises.append((label, str(noise)))
             else:
                 notes.setdefault(remark, []).append(label)
+        if share := late_share(record):
+            late[label] = share
+    notes |= {late_words(list(late.values())): list(late)} if late else {}
     return notes | {f"noisy: {words}": labels for words, labels in noise_words(noises).items()}
 
 
@@ -285,35 +329,39 @@ def _grouped(notes: dict[str, list[str]], width: int) -> Iterator[str]:
 def _apart(records: Sequence[Record], width: int, colour: bool) -> Iterator[str]:
     """Tests without figures, one line each. A reason stands once, below the tests that share it."""
     groups: dict[tuple[str, str], list[Record]] = {}
-    for each in records:
-        word = verdict_word(each)
-        reason = "; ".join(remarks(each)).removeprefix(f"{word}: ")  # the reason of a finding begins with its verdict
-        groups.setdefault((", ".join([word, *caveats(each)]), reason), []).append(each)
+    for record in records:
+        word = verdict_word(record)
+        reason = "; ".join(remarks(record)).removeprefix(f"{word}: ")  # the reason of a finding begins with its verdict
+        groups.setdefault((", ".join([word, *caveats(record)]), reason), []).append(record)
     if not groups:
         return
     size = max(len(verdict) for verdict, _ in groups)
     lines = []
     for (verdict, reason), members in groups.items():
         word = verdict_word(members[0])
-        shown = _coloured(verdict, word) + " " * (size - len(verdict)) if colour else verdict.ljust(size)
-        for each in members:
-            first, *more = _wrapped(_name(each), max(_LEAST_NAME, width - size - 2))
+        shown = coloured(verdict, word) + " " * (size - len(verdict)) if colour else verdict.ljust(size)
+        for member in members:
+            first, *more = _wrapped(_name(member), max(_LEAST_NAME, width - size - 2))
             lines += [f"{shown}  {first}", *(" " * (size + 2) + line for line in more)]
         lines += _indented([reason], width)
     yield "\n".join(lines)
 
 
 def _footer(records: Sequence[Record], width: int, earlier: BesideEarlier) -> Iterator[str]:
-    for reason in dict.fromkeys(f"not comparable: {reason}" for each in records if (reason := not_comparable(each))):
+    for reason in dict.fromkeys(
+        f"not comparable: {reason}" for record in records if (reason := not_comparable(record))
+    ):
         yield from _wrapped(reason, min(width, _WIDEST_TEXT))
-    if any(each["results"] for each in records):
-        quantities = by_quantity(shown([each for each in records if each["results"]]))
-        words = [f"{each.unit}: {each.unit_words}" for each in quantities if each.unit_words]
+    if any(record.figures for record in records):
+        quantities = by_quantity(shown([record for record in records if record.figures]))
+        words = [f"{quantity.unit}: {quantity.unit_words}" for quantity in quantities if quantity.unit_words]
         words += [f"{IN_COLUMN.at_least}: at least, the tester was the limit", f"{IN_COLUMN.below}: less than"]
         words += ["*: search cut short"] if any(map(unfinished, records)) else []
+        words += ["?: in doubt, and judged by nothing"] if any(map(doubtful, records)) else []
+        words += [_MISSES] if any(cost.memory for record in records for cost in counted_costs(record)) else []
         words += [f"{_POLLS}: takes its whole CPU, with frames or without"] if any(map(polls, records)) else []
         yield from _wrapped("; ".join(words), min(width, _WIDEST_TEXT))
-    if any(earlier.of(each, metric) for each in records for metric in METRICS.values()):
+    if any(earlier.of(record, metric) for record in records for metric in METRICS.values()):
         legend = f"{_HIGHER}, {_LOWER}: higher, lower than in earlier runs; ./podperf report --history tells how sure"
         yield from _wrapped(legend, min(width, _WIDEST_TEXT))
 
@@ -321,7 +369,7 @@ def _footer(records: Sequence[Record], width: int, earlier: BesideEarlier) -> It
 def _listed(labels: Sequence[str], width: int) -> list[str]:
     """Names in lines. A line ends between two names, except if a name is longer than a line."""
     width = min(width, _WIDEST_TEXT)
-    whole = (each if len(each) >= width else each.replace(" ", _NO_BREAK) for each in labels)
+    whole = (label if len(label) >= width else label.replace(" ", _NO_BREAK) for label in labels)
     return _wrapped("; ".join(whole), width)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
+from itertools import pairwise
 
 INK, MUTED, GRID, PAPER = "#1f2933", "#616e7c", "#e4e7eb", "#ffffff"
 FONT = "font-family='Helvetica Neue,Helvetica,Arial,sans-serif'"
@@ -44,6 +46,34 @@ def dot(x: float, y: float, radius: float, *, fill: str, stroke: str, title: str
     )
 
 
+def path(points: Iterable[tuple[float, float]], stroke: str, *, width: float = 1, dash: str = "") -> Iterator[str]:
+    """Straight lines from each point to the next one."""
+    for one, other in pairwise(points):
+        yield line(*one, *other, stroke, width=width, dash=dash)
+
+
+def rows(labels: Iterable[tuple[float, str]], left: float, right: float) -> Iterator[str]:
+    """The lines of a grid at these heights, with their labels on the left."""
+    for y, label in labels:
+        yield line(left, y, right, y)
+        yield text(left - 6, y + 4, label, size=11, fill=MUTED, anchor="end")
+
+
+def columns(labels: Iterable[tuple[float, str]], top: float, floor: float) -> Iterator[str]:
+    """The lines of a grid at these places, with their labels below."""
+    for x, label in labels:
+        yield line(x, top, x, floor)
+        yield text(x, floor + 16, label, size=11, fill=MUTED, anchor="middle")
+
+
+def legend(colours: Mapping[str, str], left: float, base: float) -> Iterator[str]:
+    """A dot with its name for each colour, by the names."""
+    for name, colour in colours.items():
+        yield dot(left + 4, base - 4, 4, fill=colour, stroke=INK, title=name)
+        yield text(left + 12, base, name, size=11, fill=MUTED)
+        left += 34 + 6.2 * len(name)
+
+
 def document(width: int, height: int, label: str, *shapes: str) -> str:
     """The whole drawing. `label` describes it in words."""
     return (
@@ -51,6 +81,12 @@ def document(width: int, height: int, label: str, *shapes: str) -> str:
         f"style='max-width:100%;height:auto' role='img' aria-label='{escape(label, quote=True)}' {FONT}>"
         f"<rect width='{width}' height='{height}' fill='{PAPER}'/>{''.join(shapes)}</svg>"
     )
+
+
+def mixed(colour: str, share: float) -> str:
+    """A mix of white and so much of a colour."""
+    parts = [round(255 + (int(colour[at : at + 2], 16) - 255) * share) for at in (1, 3, 5)]
+    return "#" + "".join(f"{part:02x}" for part in parts)
 
 
 def ticks(highest: float, about: int = 5) -> list[float]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from podperf.counted_machine.bridges import probed
 from podperf.counted_machine.profile import ChainProfiler, Profiler
 from podperf.dataplanes.wire import Wire
 from podperf.errors import TrialNotDelivered, Unavailable
-from podperf.methods.cost import AllBuilds, Cost, CostResult, StandingChain
-from podperf.methods.functions import Functions
-from podperf.model import Chain, Loop, TrafficProfile, Trial, TrialResult
-from podperf.run.limits import TrafficKind, kind_of
-from podperf.run.test_in_progress import TestInProgress
+from podperf.methods.cost import AllBuilds, Cost, CostResult, StandingChain, builds_of_json, json_of_builds
+from podperf.methods.functions import Profile
+from podperf.model import AddressedTraffic, Chain, Loop, TrafficProfile, Trial, TrialResult
+from podperf.run.test import TestInProgress
 from podperf.testbed.system_under_test import SystemUnderTest
-from podperf.testbed.testbed import LiveTestbed
+from podperf.testbed.testbed import Testbed
 from podperf.testers.base import UNPACED
 
 ATTEMPTS = 3  # of a trial
@@ -27,57 +27,71 @@ Standing = AbstractContextManager[SystemUnderTest]
 
 
 class BarePaths:
-    """The cost of the bare path with each kind of traffic, in this boot of the machine."""
+    """The cost of the bare path with each kind of traffic, on this machine.
+
+    An earlier run may have measured it, on a machine that went on from the same snapshot.
+    """
 
     def __init__(self) -> None:
-        self._found: dict[TrafficKind, AllBuilds] = {}
+        self._found: dict[TrafficProfile, AllBuilds] = {}
 
-    def of(self, test: TestInProgress, testbed: LiveTestbed, traffic: TrafficProfile, profiler: Profiler) -> AllBuilds:
-        """Measured when a test first needs it, with no chain beside: programs of a chain would lengthen its path."""
-        kind = kind_of(traffic)
-        if kind not in self._found:
-            test.take_down()
-            build = partial(testbed.bare_path, traffic.frame)
-            cost, phase = Cost.of(traffic), "bare-path"
-            self._found[kind], _ = cost.run(partial(closed_loops, test, build, traffic, phase, profiler))
-        return self._found[kind]
+    def _of(self, test: TestInProgress, testbed: Testbed, traffic: TrafficProfile, profiler: Profiler) -> AllBuilds:
+        if traffic not in self._found:
+            measure = partial(_bare_path, test, testbed, traffic, profiler)
+            self._found[traffic] = builds_of_json(profiler.once(_name(traffic), measure))
+        return self._found[traffic]
 
-    def has(self, chain: Chain, traffic: TrafficProfile) -> bool:
+    def has(self, chain: Chain, traffic: TrafficProfile, profiler: Profiler) -> bool:
         """Whether `beside` needs no measurement."""
-        return chain.data_plane == Wire.name or kind_of(traffic) in self._found
+        return chain.data_plane == Wire.name or traffic in self._found or profiler.has(_name(traffic))
 
     def beside(
-        self, chain: Chain, test: TestInProgress, testbed: LiveTestbed, traffic: TrafficProfile, profiler: Profiler
+        self, chain: Chain, test: TestInProgress, testbed: Testbed, traffic: TrafficProfile, profiler: Profiler
     ) -> AllBuilds:
         """The bare path that is taken off the cost of this chain. Nothing is taken off the bare path itself."""
-        return {} if chain.data_plane == Wire.name else self.of(test, testbed, traffic, profiler)
+        return {} if chain.data_plane == Wire.name else self._of(test, testbed, traffic, profiler)
+
+
+def _name(traffic: TrafficProfile) -> str:
+    """The bare path's name beside a snapshot."""
+    return f"bare path, {traffic}"
+
+
+def _bare_path(test: TestInProgress, testbed: Testbed, traffic: TrafficProfile, profiler: Profiler) -> str:
+    """Measure with no chain beside: programs of a chain would lengthen its path."""
+    test.take_down()
+    build = partial(testbed.bare_path, traffic.frame)
+    found, _ = Cost.of(traffic).run(partial(closed_loops, test, build, traffic, "bare-path", profiler))
+    return json_of_builds(found)
 
 
 def measure_cost(
     test: TestInProgress,
     sut: SystemUnderTest,
-    testbed: LiveTestbed,
+    testbed: Testbed,
     traffic: TrafficProfile,
     bare_paths: BarePaths,
     profiler: Profiler | None,
 ) -> CostResult:
     """Measure the chain of a test, which stands in `test.undo`. None of its builds is left.
 
-    `profiler` is that of the counted machine, and None elsewhere. Unavailable elsewhere, and for a mix of frame sizes.
-    TrialNotDelivered where frames are lost, or overtake the sender. Unavailable then if the chain has own processes.
+    `profiler` is that of the counted machine. Unavailable elsewhere, for a mix of frame sizes, and if own processes of
+    the chain make frames wait. TrialNotDelivered where frames are lost, or overtake the sender.
     """
     if profiler is None:
         raise Unavailable("cost is measured on a counted machine only (topologies/counted.yaml)")
     if len(traffic.frame.sequence) > 1:
         raise Unavailable(f"cost is that of frames of one size: a window of {Loop.WINDOW} frames has no whole mixes")
-    build: Callable[[], Standing] = partial(testbed.build, sut.chain, traffic.frame, traffic.directions)
-    if bare_paths.has(sut.chain, traffic):  # so the chain of the test can stay until it is measured
+    build: Callable[[], Standing] = partial(
+        testbed.build, sut.chain, traffic.frame, traffic.directions, headers=traffic.headers
+    )
+    if bare_paths.has(sut.chain, traffic, profiler):  # so the chain of the test can stay until it is measured
         build = _first_the_standing_one(test, sut, build)
     bare_path = bare_paths.beside(sut.chain, test, testbed, traffic, profiler)
     try:
         builds, missing = Cost.of(traffic).run(partial(closed_loops, test, build, traffic, Cost.name, profiler))
     except TrialNotDelivered as error:
-        if not any(each.parts for each in sut.data_planes):
+        if not any(data_plane.parts for data_plane in sut.data_planes):
             raise
         why = "its processes share the only CPU with the tester, so frames wait for them"
         raise Unavailable(f"{error}; {why}") from error
@@ -122,19 +136,21 @@ class _Chain:
 
     test: TestInProgress
     sut: SystemUnderTest
-    traffic: TrafficProfile
+    traffic: AddressedTraffic
     phase: str
     profiler: ChainProfiler
 
     def loop(self, loop: Loop) -> TrialResult:
         why: str | None = None
         for _ in range(ATTEMPTS):
+            began = time.time()
             result = self.sut.tester.measure(Trial(self.traffic, UNPACED, MOST_SECONDS, loop))
+            result = replace(result, started=began)  # in the machine, each run begins on the same day of January
             self.test.trial_ended(self.sut, self.phase, result)
             if result.invalid is None:
                 return result
             why = result.invalid
         raise TrialNotDelivered(f"with {loop.burst} frames in flight this chain is not judged: {why}")
 
-    def functions(self, windows: Sequence[int]) -> Functions:
-        return self.profiler.functions(windows)
+    def profile(self, windows: Sequence[int]) -> Profile:
+        return self.profiler.profile(windows)

@@ -1,25 +1,23 @@
-"""The tester's limits with each kind of traffic. The first test that needs them measures them for the whole run."""
+"""The tester's limits, and the bare path's figures by which each test is judged. A run measures both once."""
 
 from __future__ import annotations
 
 import time
 
+from podperf.dataplanes.wire import Wire
 from podperf.methods.trials import Patience, await_quietness
-from podperf.model import Direction, FrameSize, TrafficProfile, line_rate
+from podperf.metrics import RATIO, Measured, Metrics, Need, rates
+from podperf.model import AddressedTraffic, TrafficProfile, line_rate
+from podperf.records import TestRecord
 from podperf.run.session import Session
 from podperf.testers.base import Tester, TesterLimits
 from podperf.testers.calibration import calibrate, calibrate_sending, check_clock
 from podperf.testers.faults import Fault
+from podperf.thresholds import ThresholdVerdict, judge
 from podperf.topology import Engine
 
 NOT_BELIEVED = "NDR is not judged, findings are inconclusive, and each row says what its other figures are worth"
-
-TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # the tester's limits depend on these
-
-
-def kind_of(traffic: TrafficProfile) -> TrafficKind:
-    """The kind of this traffic: frame size, directions and number of flows."""
-    return traffic.frame, traffic.directions, traffic.flows
+NO_LATENCIES = "no row shows a latency"
 
 
 class KnownLimits:
@@ -28,36 +26,32 @@ class KnownLimits:
     def __init__(self, session: Session, patience: Patience) -> None:
         self.clock = time.monotonic  # the reference for the tester's clock
         self._session, self._patience = session, patience
-        self._found: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
+        self._found: dict[tuple[TrafficProfile, Engine], TesterLimits] = {}
         self._clocks: dict[Engine, Fault | None] = {}  # the fault of each tester's clock, which is checked once
 
-    def on_link(self, link: float | None, traffic: TrafficProfile, engine: Engine) -> TesterLimits:
-        """The limits with this traffic on a link of `link` bit/s. None: the link sets no limit.
-
-        Frames above the link's rate are no loss of the system under test, so the link limits the load.
-        """
+    def on_link(self, link: float | None, traffic: AddressedTraffic, engine: Engine) -> TesterLimits:
+        """The limits with this traffic on a link of `link` bit/s, which loses what is above its rate. None: the link
+        sets no limit."""
         limits = self._with(traffic, engine)
         if link and (rate := line_rate(link, traffic.frame)) < limits.maximum_load:
             return limits.held_to(rate, "the line rate of the link")
         return limits
 
-    def _with(self, traffic: TrafficProfile, engine: Engine) -> TesterLimits:
-        """The limits with this traffic. A tester with a fault is tried again in each test.
-
-        While the fault is the same, its first figures stay, so that all rows show the same figures.
-        """
-        kind = kind_of(traffic)
-        known = self._found.get((kind, engine))
+    def _with(self, traffic: AddressedTraffic, engine: Engine) -> TesterLimits:
+        """The limits with this traffic. A tester with a fault is tried again in each test; while the fault is the same,
+        its first figures stay."""
+        known = self._found.get((traffic.profile, engine))
         if known is None or known.faults:
             await_quietness(self._session.equipment.quietness, self._patience, self._session.progress.waiting)
             limits = self._calibrated(traffic, engine).held_to(self._session.topology.tester.maximum_load)
             if known is None or limits.kinds_of_faults != known.kinds_of_faults:
-                self._found[kind, engine] = limits
+                self._found[traffic.profile, engine] = limits
                 if limits.faults:
-                    self._session.progress.note(f"{limits.doubt}. {NOT_BELIEVED}")
-        return self._found[kind, engine]
+                    follows = NOT_BELIEVED if limits.doubt_of_rates else NO_LATENCIES
+                    self._session.progress.note(f"{limits.doubt}. {follows}")
+        return self._found[traffic.profile, engine]
 
-    def _calibrated(self, traffic: TrafficProfile, engine: Engine) -> TesterLimits:
+    def _calibrated(self, traffic: AddressedTraffic, engine: Engine) -> TesterLimits:
         testbed, settings = self._session.equipment.testbed, self._session.topology.tester
         if settings.kind.has_ports_of_its_own:
             tester = testbed.tester_with_ports()
@@ -66,8 +60,58 @@ class KnownLimits:
         with testbed.bare_path(traffic.frame, engine) as bare:
             return calibrate(bare.tester, traffic, known=self._known_faults(bare.tester, traffic, engine))
 
-    def _known_faults(self, tester: Tester, traffic: TrafficProfile, engine: Engine) -> tuple[Fault, ...]:
+    def _known_faults(self, tester: Tester, traffic: AddressedTraffic, engine: Engine) -> tuple[Fault, ...]:
         if engine not in self._clocks:
             self._clocks[engine] = check_clock(tester, traffic, self.clock)
         fault = self._clocks[engine]
         return () if fault is None else (fault,)
+
+
+class Baselines:
+    """The bare path's figures from tests of this run, by the profile of their traffic."""
+
+    def __init__(self) -> None:
+        self._measured: dict[TrafficProfile, Metrics] = {}
+        self._records: dict[TrafficProfile, str] = {}  # the id of the record with these figures
+
+    def judge(self, record: TestRecord, badly_delivered: str = "") -> ThresholdVerdict:
+        """The verdict on the figures of a test by the testbed's thresholds. The record gets it, too.
+
+        `badly_delivered` is the sentence of `podperf.records.badly_delivered` about the test's trials, or empty.
+        """
+        assert record.chain is not None and record.traffic is not None
+        profile = record.traffic.profile
+        if any(threshold.unit == RATIO for threshold in record.thresholds):
+            record.baseline = self._records.get(profile)
+        record.verdict = judge(
+            record.thresholds,
+            record.traffic.frame,
+            record.metrics,
+            baseline_of(record.limits, self._measured.get(profile, {})),
+            noise=record.why_noisy(),
+            doubts=record.limits.doubts if record.limits else {},
+            badly_delivered=badly_delivered,
+        )
+        if record.chain.data_plane == Wire.name:  # a long measurement is a better baseline than the calibration
+            self._measured[profile] = record.metrics
+            self._records[profile] = record.id
+        return record.verdict
+
+
+def baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | None:
+    """The bare path's figures: those that a test has `measured`, or otherwise the limits of the calibration.
+
+    A measured rate below the calibrated limit counts as that limit, because a noisy machine may make a baseline too
+    low. A rate above the load that the link or the topology allows counts as that load.
+    """
+    if limits is None:
+        return measured or None
+    limit = Measured(limits.maximum_load, lower_bound=True)
+    # The calibration lets a little loss pass, so it tells nothing about a rate without loss.
+    calibrated = [rate.name for rate in rates() if Need.NO_LOSS not in rate.needs]
+    found: dict[str, Measured] = {**dict.fromkeys(calibrated, limit), **measured}
+    known = (each for each in calibrated if not (found[each].unfinished or found[each].upper_bound))
+    found |= {each: limit for each in known if found[each].value < limit.value}
+    if limits.held:
+        found |= {rate.name: limit for rate in rates() if rate.name in found and found[rate.name].value > limit.value}
+    return found

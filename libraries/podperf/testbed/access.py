@@ -1,21 +1,24 @@
-"""Access to the machines of tester and worker: this one, or others behind SSH."""
+"""The topology of a testbed, and access to its machines: this one, or others behind SSH."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 
+from podperf.dataplanes import DATA_PLANES
+from podperf.environment import take_password
 from podperf.errors import PodperfError
 from podperf.hosts import programs
-from podperf.hosts.base import Host, Process
-from podperf.hosts.shell_script import shell_script
-from podperf.hosts.ssh import SshHost
-from podperf.hosts.ssh_login import Login, take_password
-from podperf.hosts.ssh_shell import ShellHost
+from podperf.hosts.base import Host, Process, shell_script
+from podperf.hosts.ssh import ShellHost, SshHost
+from podperf.hosts.ssh_login import Login
+from podperf.pods import POD_RUNTIMES
 from podperf.testbed.isolation import SshSession, ssh_session
 from podperf.testbed.run_lock import FILE, FOLDER, OVER_SSH, RUN, Holder, Taken, once_no_check_has_it
-from podperf.topology import SshSettings, Topology
+from podperf.testers import TESTERS
+from podperf.topology import SshSettings, Topology, load_topology
 
 # Runs from two machines would disturb each other on a common worker. So a process on the worker holds a lock. An SSH
 # server does not notice a silent connection. So the process ends if it receives nothing for _SILENCE seconds.
@@ -29,13 +32,13 @@ def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str |
     """The machines of the tester and of the workers; see `log_in`. A machine that is both is there twice."""
     tester = log_in("tester", topology.tester.ssh, here, undo, password)
     if topology.one_machine:
-        return tester, tester
-    return tester, *(log_in(each.key, each.ssh, here, undo, password) for each in topology.workers)
+        return tester, *[tester] * max(1, len(topology.workers))
+    return tester, *(log_in(worker.key, worker.ssh, here, undo, password) for worker in topology.workers)
 
 
 def behind_ssh(machines: Iterable[Host]) -> list[SshHost]:
     """The machines behind SSH among these machines, each once."""
-    return [each for each in dict.fromkeys(machines) if isinstance(each, SshHost)]
+    return [fromkey for fromkey in dict.fromkeys(machines) if isinstance(fromkey, SshHost)]
 
 
 def login_to(host: Host) -> Login:
@@ -94,11 +97,25 @@ def _take(host: Host, what: str, silence: float) -> Process:
     except PodperfError as error:
         process.stop()
         if getattr(error, "exit_code", None) == _TAKEN:
+            if isinstance(host, SshHost) and _is_here(host):
+                raise PodperfError(
+                    f"{host.name} is this machine, on which podperf runs: write `connection: local` instead of "
+                    f"{host.login.part}.ssh"
+                ) from error
             holder = Holder.parse(host.ask("cat", FILE, check=False).stdout)
             advice = f"wait until it has ended; one that was cut off is given up after {silence:g} s"
             raise Taken(holder, host.name, advice) from error
         raise
     return process
+
+
+def _is_here(host: Host) -> bool:
+    """Whether the lock of that machine is the one that this process has."""
+    with suppress(OSError):
+        ours = Path(FILE).stat()
+        theirs = host.ask("stat", "-c", "%d:%i", FILE, check=False).stdout.strip()
+        return theirs == f"{ours.st_dev}:{ours.st_ino}" and programs.is_this_machine(host)
+    return False
 
 
 def _beat(process: Process, seconds: float, ended: threading.Event) -> None:
@@ -114,3 +131,12 @@ def session_to(host: Host) -> SshSession | None:
     if not isinstance(host, SshHost):
         return ssh_session()
     return SshSession.parse(host.ask("sh", "-c", 'echo "$SSH_CONNECTION"').stdout)
+
+
+def read_topology(file: Path | str) -> Topology:
+    """The testbed of a topology file. PodperfError has a line for each problem, with file, line and key.
+
+    The password in the environment is removed from there, also if the file is wrong.
+    """
+    take_password()
+    return load_topology(file, DATA_PLANES, POD_RUNTIMES, TESTERS)

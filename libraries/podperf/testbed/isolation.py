@@ -1,25 +1,32 @@
-"""The test network is isolated (draft section 5): podperf refuses tester ports that anything else uses.
+"""The test network is isolated (draft section 5): podperf refuses tester ports that others use, and watches other
+interfaces for test frames.
 
 podperf refuses an interface that carries a default route, an address, or the SSH session of the person who runs the
 suite. It also refuses an interface if a link on the same wire (a lower link, a VLAN, a macvlan) carries one of these,
-and every port of a bridge, a bond or an Open vSwitch. Each interface is judged in its own network namespace. The
-judgement is made by pure functions over `ip -json` output; other functions read this output.
+and every port of a bridge, a bond or an Open vSwitch. Each interface is judged in its own network namespace.
+
+A test frame has an address of the test network, or the signature in the payload (tester/payload.h) of podperf's own
+tester, whatever its addresses are.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
-from podperf.errors import PodperfError
+from podperf.addressing import TEST_NETWORK, TEST_NETWORK_6
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip_json, is_veth
+from podperf.hosts.linux import assumed_link, ip_json, is_veth
 from podperf.hosts.local import LocalHost
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.topology import PortSettings, Topology, WorkerSettings
 
 Link = Mapping[str, Any]  # one element of `ip -json -details address show`
@@ -112,9 +119,11 @@ def _carried(link: Link, network: Network, ssh: SshSession | None) -> Iterator[s
     addresses = [each for each in link.get("addr_info", ()) if "local" in each]
     if any(_is_default(route) and name in _devices(route) for route in network.routes):
         yield "a default route"
-    if ssh is not None and (name in network.towards_peer or any(each["local"] == ssh.local for each in addresses)):
+    if ssh is not None and (
+        name in network.towards_peer or any(address["local"] == ssh.local for address in addresses)
+    ):
         yield f"the SSH session from {ssh.peer}"
-    in_use = [f"{each['local']}/{each['prefixlen']}" for each in addresses if each.get("scope") == "global"]
+    in_use = [f"{address['local']}/{address['prefixlen']}" for address in addresses if address.get("scope") == "global"]
     if in_use:
         yield f"the address {', '.join(in_use)}"
 
@@ -154,7 +163,7 @@ def refuse_shared_ports(
         where = f"{topology.path}: tester.ports.{side}" + (f" in namespace {port.namespace}" if port.namespace else "")
         assert port.interface is not None  # a topology names both or none
         try:
-            network = read_network(_host_of(port, host, inside), ssh)
+            network = read_network(_host_of(port, host, inside), ssh, [port.interface])
         except PodperfError as error:
             refused.append(f"{where}: {error}")
             continue
@@ -170,13 +179,13 @@ def refuse_shared_ports(
 
 def refuse_shared_worker_ports(file: str, worker: WorkerSettings, host: Host, ssh: SshSession | None) -> None:
     """`refuse_shared_ports` for the ports of a worker. `host` is its machine, `ssh` podperf's session to it."""
-    refused = []
-    network = None
-    for side, port in (("left", worker.left), ("right", worker.right)):
-        if port is not None:
-            network = network or read_network(host, ssh)
-            where = f"{file}: {worker.key}.ports.{side} on {host.name}"
-            refused += [f"{where}: {objection}" for objection in objections(port.interface, network, ssh)]
+    named = {side: port.interface for side, port in (("left", worker.left), ("right", worker.right)) if port}
+    network = read_network(host, ssh, [*named.values()]) if named else Network((), ())
+    refused = [
+        f"{file}: {worker.key}.ports.{side} on {host.name}: {objection}"
+        for side, interface in named.items()
+        for objection in objections(interface, network, ssh)
+    ]
     if refused:
         raise PodperfError("\n".join(refused))
 
@@ -184,23 +193,25 @@ def refuse_shared_worker_ports(file: str, worker: WorkerSettings, host: Host, ss
 def _host_of(port: PortSettings, host: Host, inside: Callable[[str], Host]) -> Host:
     if port.namespace is None:
         return host
-    names = [each["name"] for each in ip_json(host, "netns", "list")]
+    names = [each["name"] for each in ip_json(host, "netns", "list", assumed=[{"name": port.namespace}])]
     if port.namespace not in names:
         raise PodperfError(f"there is no such namespace; found: {', '.join(sorted(names)) or 'none'}")
     return inside(port.namespace)
 
 
-def read_network(host: Host, ssh: SshSession | None = None) -> Network:
-    """The links, addresses and routes of a host, and how it reaches the SSH peer."""
+def read_network(host: Host, ssh: SshSession | None = None, assumed: Sequence[str] = ()) -> Network:
+    """The links, addresses and routes of a host, and how it reaches the SSH peer. A plan assumes these interfaces."""
     towards_peer: set[str] = set()
     if ssh is not None and ssh.zone is not None:
         towards_peer = {ssh.zone}
     elif ssh is not None:
         towards_peer = {
-            device for route in ip_json(host, "route", "get", ssh.peer, check=False) for device in _devices(route)
+            device
+            for route in ip_json(host, "route", "get", ssh.peer, check=False, assumed=[])
+            for device in _devices(route)
         }
-    links = ip_json(host, "-details", "address", "show")
-    return Network(links, ip_json(host, "route", "show", "table", "all"), towards_peer)
+    links = ip_json(host, "-details", "address", "show", assumed=[assumed_link(host, each) for each in assumed])
+    return Network(links, ip_json(host, "route", "show", "table", "all", assumed=[]), towards_peer)
 
 
 def ssh_session(pid: str = "self") -> SshSession | None:
@@ -225,8 +236,65 @@ def ssh_session(pid: str = "self") -> SshSession | None:
 
 
 def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+    with suppress(ValueError):
+        return bool(ipaddress.ip_address(text))
+    return False
+
+
+SIGNATURE = 0x7064AA5E  # bytes 4 to 7 of the payload, in little endian; the lowest bit is the direction
+_IPV6_HEADER, _UDP_HEADER, _PLACE = 40, 8, 4  # bytes
+ENOUGH = 100  # the most frames that are kept; more would only cost CPU time
+START_TIMEOUT = 5.0
+
+
+def addresses_in_test_network(host: Host) -> list[str]:
+    """The host's own addresses in the test network. Some VPNs use this network."""
+    found = (each for link in ip_json(host, "-4", "address", "show") for each in link["addr_info"])
+    return [each["local"] for each in found if IPv4Address(each["local"]) in TEST_NETWORK]
+
+
+class FrameWatch:
+    """tcpdump on every interface of a host, for test frames. Ends with `undo` at the latest.
+
+    It ignores frames on `ports`, which belong to the testbed. Other traffic uses the addresses `but_for`, so frames
+    from or to these count only if they have the signature.
+    """
+
+    def __init__(self, host: Host, undo: ExitStack, but_for: Sequence[str] = (), ports: Sequence[str] = ()) -> None:
+        if host.ask("which", "tcpdump", check=False).exit_code:
+            raise Unavailable(f"tcpdump is not installed on {host.name} (Debian package tcpdump)")
+        self._host = host
+        # With `-Z root`, tcpdump does not change its user. After a change, it would no longer end with this program.
+        options = ("--interface=any", "-n", "--immediate-mode", "-l", "-Z", "root", "-c", str(ENOUGH))
+        numbers = (ip_json(host, "link", "show", "dev", port)[0]["ifindex"] for port in ports)
+        addressed = " and ".join(
+            (f"(net {TEST_NETWORK} or net {TEST_NETWORK_6})", *(f"not host {each}" for each in but_for))
+        )
+        elsewhere = (f"not ifindex {number}" for number in numbers)
+        self._process = host.spawn("tcpdump", *options, " and ".join((f"({addressed} or {_signed()})", *elsewhere)))
+        undo.callback(self._process.stop)
+        deadline = time.monotonic() + START_TIMEOUT
+        while "listening on" not in self._process.errors():
+            if not self._process.alive() or time.monotonic() > deadline:
+                raise PodperfError(f"tcpdump does not watch {host.name}: {self._process.errors().strip()}")
+            time.sleep(0.01)
+
+    def stop(self) -> list[str]:
+        """End the watch. Returns the frames that tcpdump saw: one line each, at most 100."""
+        self._process.stop()
+        seen: list[str] = []
+        while True:
+            try:
+                line = self._process.receive(1.0)
+            except PodperfError:  # the end of tcpdump's output
+                return seen
+            if line.strip():  # tcpdump writes an empty line when it is interrupted
+                seen.append(line)
+
+
+def _signed() -> str:
+    """The filter (pcap-filter(7)) for the signature. tcpdump reads the four bytes in the other order."""
+    word, mask = (int.from_bytes(each.to_bytes(4, "little")) for each in (SIGNATURE, ~1 & 0xFFFFFFFF))
+    signed = f"& {mask:#010x} = {word:#010x}"
+    place = _UDP_HEADER + _PLACE
+    return f"udp[{place}:4] {signed} or (ip6 proto 17 and ip6[{_IPV6_HEADER + place}:4] {signed})"

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
-from typing import Self
+from pathlib import Path
+from typing import Any, Self
 
+from podperf.allocation import UNLIMITED, PodLimits
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import Worker, WorkerPort
+from podperf.frames import PLAIN, Headers
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.hosts.run_directory import RUN_DIRECTORY, SOCKETS
 from podperf.hosts.way_back import go_back
 from podperf.kernel.cpus import read_cpus
-from podperf.kernel.receive_threads import refuse_unpinnable
-from podperf.model import Placement
+from podperf.kernel.sriov import PhysicalFunction
+from podperf.kernel.threads import refuse_unpinnable
+from podperf.model import CABLE, Placement
 from podperf.pods import runtime_of
-from podperf.pods.base import Pod, PodProgram, RuntimeOfTestbed
+from podperf.pods.base import Attachment, Pod, PodProgram, PodRuntime, PodStarter, RuntimeOfTestbed
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
+from podperf.testbed.joins import JOINS
 from podperf.testbed.placement import nic_node, place
-from podperf.testbed.remembered_pods import RememberedPods
+from podperf.testbed.vlans import interface_for, refuse_tags
 from podperf.testbed.worker_ports import received_by_threads
 from podperf.testers import TESTERS
 from podperf.testers.base import Site, Tester, TesterKind, TesterPort
@@ -37,25 +42,57 @@ class WorkerMachine:
     host: Host
     placement: Placement
     number: int = 0  # counted from the left
+    shared: bool = False  # whether a worker before it is on the same machine
+
+    @property
+    def label(self) -> str:
+        """A word that tells the worker from those before it on its machine: `worker2`. Empty if it is the first one."""
+        return f"worker{self.number + 1}" if self.shared else ""
+
+    @property
+    def name(self) -> str:
+        """The name of the worker for people."""
+        return f"{self.label} of {self.host.name}" if self.shared else self.host.name
+
+    @property
+    def directory(self) -> Path:
+        """Its folder for sockets, databases and logs."""
+        return RUN_DIRECTORY / self.label
 
     def make_run_directory(self, undo: ExitStack) -> None:
         """Make the run directory on the worker, until `undo`. Only root can open its sockets."""
-        self.host.do("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY), str(RUN_DIRECTORY / SOCKETS))
-        undo.callback(self.host.do, "rm", "-rf", str(RUN_DIRECTORY))
+        self.host.do("mkdir", "-p", "-m", "700", str(self.directory), str(self.directory / SOCKETS))
+        undo.callback(self.host.do, "rm", "-rf", str(self.directory))
+
+
+LARGEST_LIVE_MTU = 3394  # of frames that the kernel builds for an XDP program: at most 3412 bytes with FCS
+
+
+def engine_for(engine: Engine, mtu: int) -> Engine:
+    """The engine of the tester for frames of this MTU. XDP cannot send the largest ones, and packet rings can."""
+    return "packet-ring" if engine == "auto" and mtu > LARGEST_LIVE_MTU else engine
 
 
 @dataclass(frozen=True)
 class ChainNeeds:
-    """The needs of a chain on its workers: the MTU of the ports, and what the programs of its pods need, if any."""
+    """The needs of a chain on its workers: the MTU of the ports, what the programs of its pods need, settings,
+    and the headers of the test frames."""
 
     mtu: int
     program: PodProgram | None = None
+    settings: Any = None  # of the data plane
+    headers: Headers = PLAIN  # of the test frames
+    takes_tags: bool = True  # see DataPlane
+    join: str = CABLE  # of several workers
+
+    @property
+    def port_mtu(self) -> int:
+        """The MTU of the workers' ports: what joins the workers may need some bytes of each frame."""
+        return self.mtu + JOINS[self.join].overhead
 
 
 class Machines:
     """The tester's machine and the workers, from left to right, with the roles of their CPUs."""
-
-    imaginary = False  # True: the machines of a plan, which no frame crosses
 
     def __init__(self, topology: Topology, workers: Sequence[WorkerMachine], tester_host: Host | None = None) -> None:
         """`tester_host` is the machine of the tester, by default this machine."""
@@ -74,13 +111,14 @@ class Machines:
         found = []
         for number, (settings, host) in enumerate(zip(topology.workers, workers, strict=True)):
             theirs, node = (None, None) if host is tester else (read_cpus(host), nic_node(host, settings))
-            found.append(WorkerMachine(settings, host, place(topology, cpus, theirs, node, number), number))
+            placement, shared = place(topology, cpus, theirs, node, number), host in workers[:number]
+            found.append(WorkerMachine(settings, host, placement, number, shared))
         return cls(topology, found, tester)
 
     @property
     def tester_cpus(self) -> tuple[int, ...]:
         """The CPUs of the tester. The placement of each worker has the same ones."""
-        (cpus,) = {each.placement.tester for each in self.workers}
+        (cpus,) = {worker.placement.tester for worker in self.workers}
         return cpus
 
     def refuse_shared_ports(self, workers: int | None = None) -> None:
@@ -89,14 +127,18 @@ class Machines:
         `workers` is the number of workers to look at, from left to right. None: all.
         """
         refuse_shared_ports(self.topology, self.tester_host, ssh=session_to(self.tester_host))
-        for each in self.workers[:workers]:
-            refuse_shared_worker_ports(self.topology.path, each.settings, each.host, session_to(each.host))
+        for worker in self.workers[:workers]:
+            refuse_shared_worker_ports(self.topology.path, worker.settings, worker.host, session_to(worker.host))
 
     def refuse_unpinnable(self) -> None:
         """Raises PodperfError with the remedy if receive threads of a worker's ports cannot be pinned to a CPU."""
-        for each in self.workers:
-            if not self.topology.external and received_by_threads(each.settings, each.host):
-                refuse_unpinnable(each.host, min(each.placement.sut))
+        for worker in self.workers:
+            if (
+                not self.topology.external
+                and not worker.settings.counts_instructions
+                and received_by_threads(worker.settings, worker.host)
+            ):
+                refuse_unpinnable(worker.host, min(worker.placement.sut))
 
     def tester(
         self, left: PortSettings, right: PortSettings, engine: Engine, engine_remark: str | None = None
@@ -125,7 +167,7 @@ class Machines:
     def runtime(self) -> RuntimeOfTestbed:
         """The runtime of the pods."""
         if not self._runtimes:
-            self._runtimes.append(runtime_of(self.topology.pods, imaginary=self.imaginary))
+            self._runtimes.append(runtime_of(self.topology.pods))
         return self._runtimes[0]
 
     def close(self) -> None:
@@ -143,7 +185,7 @@ class Machines:
 
         Raises PodperfError if that fails again: a set-up starts only if no earlier change is left.
         """
-        for host in dict.fromkeys((self.tester_host, *(each.host for each in self.workers[:workers]))):
+        for host in dict.fromkeys((self.tester_host, *(worker.host for worker in self.workers[:workers]))):
             go_back(host)
 
     def worker(
@@ -154,12 +196,21 @@ class Machines:
         right: WorkerPort,
         cpus: CpuPlan,
         needs: ChainNeeds,
+        undo: ExitStack,
     ) -> Worker:
-        """The worker for a data plane, with these ports in this namespace and these roles of its CPUs."""
+        """The worker for a data plane, with these ports in this namespace and these roles of its CPUs.
+
+        Raises Unavailable if the data plane needs interfaces for VLANs, and the kernel has none.
+        """
+        if not needs.takes_tags and needs.headers.left:
+            refuse_tags(machine.host, undo)
+            left = interface_for(namespace, left, "left", needs.headers.left)
+            right = interface_for(namespace, right, "right", needs.headers.right)
         started: list[Pod] = []
         pages = self.runtime.pages(machine.placement.hugepages)
         runtime = self.runtime.on(machine.host, namespace, needs.program)
-        pods = RememberedPods(runtime, started, cpus.allocation.limits)
+        prefix = f"{machine.label}-" if machine.label else ""
+        pods = PodsOfChain(runtime, started, cpus.allocation.limits, prefix)
         return Worker(
             namespace,
             namespace.namespace,
@@ -168,14 +219,42 @@ class Machines:
             pods,
             needs.mtu,
             cpus,
-            str(RUN_DIRECTORY),
+            str(machine.directory),
             machine.settings.sriov,
             machine.number,
             pages,
-            self.topology.bpf_object,
+            needs.settings,
             started,
+            needs.headers,
         )
 
 
 def _tester_port(port: PortSettings) -> TesterPort | None:
-    return None if port.interface is None else TesterPort(port.interface, port.namespace)
+    return None if port.interface is None else TesterPort(port.interface, port.namespace, port.own_address)
+
+
+class PodsOfChain(PodStarter):
+    """Another runtime, whose pods are put into the list `started` in the order of their start.
+
+    Each pod has the same `limits`. `prefix` stands before the names of the pods, if they are not of the chain under
+    test.
+    """
+
+    def __init__(
+        self, runtime: PodRuntime, started: list[Pod], limits: PodLimits = UNLIMITED, prefix: str = ""
+    ) -> None:
+        self._runtime, self._started, self._limits, self._prefix = runtime, started, limits, prefix
+
+    def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Pod:
+        limits = {"limits": self._limits} if self._limits else {}  # a runtime of others may not know them
+        pod = self._runtime.start(self._prefix + name, attachments, undo, **limits)
+        self._started.append(pod)
+        return pod
+
+    def give_functions(
+        self, ports: Mapping[str, Sequence[PhysicalFunction]], undo: ExitStack
+    ) -> Mapping[str, Sequence[str]] | None:
+        return self._runtime.give_functions(ports, undo)
+
+    def describe(self) -> Mapping[str, Any]:
+        return self._runtime.describe()

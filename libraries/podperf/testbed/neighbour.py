@@ -1,8 +1,12 @@
 """The neighbour: work on the worker that competes with a chain on purpose, on the CPUs that an isolation level leaves.
 
 The work is that of two programs that every Linux host has (GNU coreutils), or another chain under load. Each CPU gets
-one process, or one such chain. The processes are children of the run like all others, and end with it, also after a
-kill. A control group can limit what all of them take together.
+one process, or one such chain. The processes end with the run, also after a kill. A control group can limit what all of
+them take together.
+
+In a chain under load, a tester sends through one pod, as fast as the two can together. Each frame is received and
+forwarded on the CPU that sends it. So the CPU time of the tester is that of the whole chain, except for the work that
+the kernel leaves to the thread `ksoftirqd` of the same CPU.
 """
 
 from __future__ import annotations
@@ -16,15 +20,78 @@ from typing import Any
 
 from podperf.allocation import UNLIMITED, PodLimits
 from podperf.cpu_lists import format_cpu_list
+from podperf.cpu_plan import plan_cpus
+from podperf.dataplanes.base import Worker, WorkerPort
+from podperf.dataplanes.routed import Routed
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host, Process
 from podperf.hosts.host_facts import parse_meminfo
-from podperf.hosts.linux import await_success
-from podperf.hosts.namespaces import PREFIX
+from podperf.hosts.linux import add_veth, await_success, mac_address
+from podperf.hosts.namespaces import PREFIX, add_namespace
+from podperf.hosts.programs import on_host
+from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel.control_groups import ControlGroup, make_group, missing
 from podperf.kernel.thread_time import run_times
-from podperf.kernel.threads import held_to, scheduling
-from podperf.testbed.neighbour_chain import PROGRAM, START_TIMEOUT, start_loaded_chain
+from podperf.kernel.threads import held_to, receive_at_once, scheduling
+from podperf.model import (
+    BOTH_DIRECTIONS,
+    AddressedTraffic,
+    Chain,
+    FrameSize,
+    Placement,
+    TrafficProfile,
+    VirtualFunctionSettings,
+)
+from podperf.pods import POD_RUNTIMES
+from podperf.testbed.machines import PodsOfChain
+from podperf.testers.base import TesterPort
+from podperf.testers.software import TESTER_BINARY, SoftwareTester
+
+PROGRAM = "podperf-tester, through one pod of the data plane routed, in both directions"
+START_TIMEOUT = 30.0  # seconds, on a CPU that a poller keeps busy
+_MTU = 1500
+# A line of /proc/net/dev (proc(5)) about an interface of this name that has sent frames.
+_HAS_SENT = r"^ *{}: *([0-9]+ +){{9}}[1-9]"
+
+
+def start_loaded_chain(
+    host: Host, number: int, cpus: Sequence[int], launcher: Sequence[str], undo: ExitStack
+) -> Process:
+    """Set the chain of this number up until `undo`. Returns its tester when frames have crossed in both directions.
+
+    The tester is an ordinary process on `cpus`, which `launcher` starts. PodperfError if no frames cross.
+    """
+    name = f"neighbour{number}"
+    outside, inside = (add_namespace(host, f"{name}-{part}", undo) for part in ("tester", "worker"))
+    ends = {"near_namespace": outside.namespace, "far_namespace": inside.namespace}
+    ports = []
+    for port in ("left", "right"):
+        add_veth(host, near=port, far=f"n-{port}", mtu=_MTU, **ends)
+        ports.append(WorkerPort(f"n-{port}", mac_address(inside, f"n-{port}"), mac_address(outside, port)))
+    left, right = ports
+    receive_at_once(inside, left.interface, right.interface)
+    pods = PodsOfChain(POD_RUNTIMES["namespaces"](host, inside), [], prefix=f"{name}-")
+    roles = plan_cpus(Placement((), tuple(cpus)), 1, with_switch=False)
+    where, sriov = str(RUN_DIRECTORY), VirtualFunctionSettings()
+    worker = Worker(inside, inside.namespace, left, right, pods, _MTU, roles, where, sriov)
+    entries = Routed().set_up(worker, Chain(Routed.name, 1), undo).entries
+    tester = SoftwareTester(
+        host,
+        *(TesterPort(port, outside.namespace) for port in ("left", "right")),
+        binary=on_host(host, TESTER_BINARY),
+        cpus=cpus,
+        ordinary=True,
+        launcher=launcher,
+    )
+    undo.callback(tester.close)
+    process = tester.send_without_end(AddressedTraffic(TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS), entries))
+    for interface in (left.interface, right.interface):
+        crossed = ("grep", "-Eq", _HAS_SENT.format(interface), "/proc/net/dev")
+        if not await_success(inside, process, START_TIMEOUT, *crossed):
+            said = process.errors().strip() or f"no frame left {interface}"
+            raise PodperfError(f"the neighbour did not start on {host.name}: {said}")
+    return process
+
 
 HOG_MIB = 256  # of one memory hog: more than the caches of a server's CPU
 SPARE_MIB = 1024  # that a memory hog leaves to the chain and to everything else
@@ -84,9 +151,9 @@ class Neighbour:
 
     def check(self) -> None:
         """Raises PodperfError if a process of the neighbour has ended. The chain was then alone."""
-        for each in self.processes:
-            if not each.alive():
-                said = each.errors().strip()
+        for process in self.processes:
+            if not process.alive():
+                said = process.errors().strip()
                 raise PodperfError(f"the neighbour on {self.host.name} has ended{': ' if said else ''}{said}")
 
     def cpus_taken(self) -> float:
@@ -106,7 +173,7 @@ class Neighbour:
 
     def describe(self) -> Mapping[str, Any]:
         """The program. Read back from the kernel: CPUs, scheduling and limits of its processes."""
-        numbers = [each.pid for each in self.processes]
+        numbers = [process.pid for process in self.processes]
         limits = self.read_limits()
         return {
             "kind": self.plan.kind,
@@ -156,7 +223,8 @@ def refuse_neighbour(host: Host, plan: NeighbourPlan) -> None:
         return
     blocks = plan.block_mib * len(plan.cpus)
     wanted = blocks + SPARE_MIB
-    found = parse_meminfo(host.get("/proc/meminfo").decode()).get("MemAvailable", 0) >> 20
+    meminfo = parse_meminfo(host.get("/proc/meminfo", b"MemAvailable: 1073741824 kB").decode())
+    found = meminfo.get("MemAvailable", 0) >> 20
     if found < wanted:
         raise Unavailable(
             f"a memory hog on CPU {format_cpu_list(plan.cpus)} takes {blocks} MiB, and "
@@ -165,5 +233,5 @@ def refuse_neighbour(host: Host, plan: NeighbourPlan) -> None:
 
 
 def _cpu_seconds(host: Host, processes: Sequence[Process]) -> float:
-    times = run_times(host, [each.pid for each in processes])
+    times = run_times(host, [process.pid for process in processes])
     return sum(each.nanoseconds for each in times.values()) / 1e9

@@ -108,7 +108,7 @@ def remarks(placement: Placement, cpus: Cpus, directions: int) -> list[str]:
 
 def device_of(host: Host, port: WorkerPortSettings) -> str:
     """The folder of a port's device in sysfs. sysfs does not know alternative names of interfaces."""
-    links = [] if port.pci else ip_json(host, "link", "show", "dev", port.interface, check=False)
+    links = [] if port.pci else ip_json(host, "link", "show", "dev", port.interface, check=False, assumed=[])
     return replace(port, interface=links[0].get("ifname", port.interface)).device if links else port.device
 
 
@@ -118,7 +118,7 @@ def nic_node(host: Host, worker: WorkerSettings) -> int | None:
         if port is None:
             return None
         try:
-            node = int(host.get(f"{device_of(host, port)}/numa_node"))
+            node = int(host.get(f"{device_of(host, port)}/numa_node", b"-1"))
         except (OSError, ValueError):
             continue
         if node >= 0:  # -1: the firmware does not say

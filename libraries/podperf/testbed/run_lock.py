@@ -1,4 +1,4 @@
-"""The lock for one run at a time on a machine. Two runs would disturb each other.
+"""The lock for one run at a time on a machine, as two runs would disturb each other. Other locks on files (flock(2)).
 
 The lock is a file that only root can open, so nobody else can hold it. The kernel frees the lock at any end of the
 process that holds it.
@@ -14,10 +14,64 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 from podperf.errors import PodperfError
+from podperf.printable import printable
+
+_LONGEST_COMMAND = 100  # characters
+
+
+def take(path: Path, say: Callable[[str], None]) -> int:
+    """Open and lock a file, which stays locked until it is closed. Tells `say` for which process this waits."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        os.fchmod(file, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for {described(holder_of(file))}, which has locked {path}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def holder_of(file: int) -> int | None:
+    """The process that has the lock on an open file. None if it cannot be seen from here."""
+    return next((locker for locker in _lockers(os.fstat(file).st_ino) if _has_open(locker, file)), None)
+
+
+def described(process: int | None) -> str:
+    """A process and its command line, for a message."""
+    if process is None:
+        return "a process that cannot be seen from here"
+    with suppress(OSError):  # it has ended
+        words = Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace").replace("\0", " ").split()
+        return f"process {process} ({printable(' '.join(words)[:_LONGEST_COMMAND])})"
+    return f"process {process}"
+
+
+def _lockers(inode: int) -> Iterator[int]:
+    """The processes with a flock(2) on a file with this inode number, on any file system (proc(5), /proc/locks)."""
+    for line in Path("/proc/locks").read_text().splitlines():
+        words = line.split()
+        if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
+            yield int(words[4])
+
+
+def _has_open(process: int, file: int) -> bool:
+    with suppress(OSError):  # it has ended
+        return any(_same(each, file) for each in Path(f"/proc/{process}/fd").iterdir())
+    return False
+
+
+def _same(path: Path, file: int) -> bool:
+    with suppress(OSError):  # closed meanwhile
+        return os.path.samestat(path.stat(), os.fstat(file))
+    return False
+
 
 T = TypeVar("T")
 
@@ -100,16 +154,19 @@ class RunLock:
             self._file = once_no_check_has_it(self._take, self._say)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = None
 
     def _take(self) -> int:
-        file = _open(self._folder)
+        try:
+            file = _open(self._folder)
+        except OSError as error:
+            raise PodperfError(
+                f"cannot make the lock {self._folder}/lock ({error.strerror}): df -h and df -i show how full /run is"
+            ) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -117,7 +174,8 @@ class RunLock:
             os.close(file)
             raise Taken(holder, "this machine", _advice(holder)) from error
         os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()} {self._what}\n".encode(), 0)
+        with suppress(OSError):  # /run is full, and `clean` may free it; the kernel names the process, too
+            os.pwrite(file, f"{os.getpid()} {self._what}\n".encode(), 0)
         return file
 
 
@@ -145,25 +203,5 @@ def _open(folder: str) -> int:
 def _holder(file: int) -> Holder:
     """The holder of the lock on an open file. Its line counts only if the kernel names the same process."""
     said = Holder.parse(os.pread(file, 100, 0).decode(errors="replace"))
-    process = next((each for each in _lockers(os.fstat(file).st_ino) if _has_open(each, file)), None)
+    process = holder_of(file)
     return said if said.process == process else Holder(process)
-
-
-def _lockers(inode: int) -> Iterator[int]:
-    """The processes with a flock(2) on a file with this inode number, on any file system (proc(5), /proc/locks)."""
-    for line in Path("/proc/locks").read_text().splitlines():
-        words = line.split()
-        if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
-            yield int(words[4])
-
-
-def _has_open(process: int, file: int) -> bool:
-    with suppress(OSError):  # it has ended
-        return any(_same(each, file) for each in Path(f"/proc/{process}/fd").iterdir())
-    return False
-
-
-def _same(path: Path, file: int) -> bool:
-    with suppress(OSError):  # closed meanwhile
-        return os.path.samestat(path.stat(), os.fstat(file))
-    return False

@@ -96,6 +96,42 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 )
 
 
+def _beside(kind: NeighbourKind, name: str, limits: PodLimits = UNLIMITED) -> Scenario:
+    """A pod on any CPU, as an ordinary process, beside a neighbour with these limits."""
+    return Scenario(name, _ANY, (_ANY,), CpuIsolation.NONE, kind, limits, precedence=False)
+
+
+def _with(name: str, **allocation: Any) -> Scenario:
+    """Pods that have this allocation on CPUs of their own."""
+    return Scenario(name, _ANY, (_ANY,), allocation=PodAllocation(**allocation))
+
+
+_FURTHER = (
+    # NUMA nodes, and limits of a neighbour (section 4.2.1).
+    Scenario("pod on the NIC's node", _NIC, (_NIC,)),
+    Scenario("pod on another node", _NIC, (_OTHER,)),
+    Scenario("switch and pod on the NIC's node", _NIC, (_NIC,)),
+    Scenario("switch on another node", _OTHER, (_NIC,)),
+    _beside(NeighbourKind.BUSY, "neighbour with 25 % of a CPU", PodLimits(cpu=0.25)),
+    _beside(NeighbourKind.BUSY, "neighbour without a limit"),
+    _beside(NeighbourKind.MEMORY_HOG, "memory hog with 16 MiB", PodLimits(memory=16)),
+    _beside(NeighbourKind.MEMORY_HOG, "memory hog without a limit"),
+    # Allocations of CPUs and memory (section 4.2.3).
+    *(_with(f"{share * 100:g} % of a CPU", limits=PodLimits(cpu=share)) for share in (1.0, 0.5, 0.25)),
+    *(_with(f"{mib} MiB", limits=PodLimits(memory=mib)) for mib in (1024, 192)),
+    *(_with(f"{number} descriptors", descriptors=number) for number in (2048, 512, 64)),
+    *(_with(f"{number} buffers", buffers=number) for number in (8192, 32768)),
+    *(_with(f"{count(number, 'CPU')} a pod", cpus=number) for number in (4, 2, 1)),
+    *(_with(f"{count(number, 'flow')} in 2 queues", cpus=2) for number in (1000, 1)),
+    Scenario("poller on its own CPU", _ANY, (_ANY,)),
+    Scenario("poller on the pod's CPU", _ANY, (_ANY,), precedence=False, switch_alone=False),
+    *(Scenario(count(number, "poller"), _ANY, (_ANY,), pollers=number) for number in (1, 2, 4)),
+)
+
+PLACEMENTS: Mapping[str, Scenario] = MappingProxyType({**SCENARIOS, **{each.name: each for each in _FURTHER}})
+"""All placements that suites, comparison files and `check --plan` name: SCENARIOS, and those of draft section 4.2."""
+
+
 @dataclass(frozen=True)
 class Placed:
     """The placement of a chain: the chosen CPUs, and `cpus`, their roles on each worker from left to right.
@@ -115,7 +151,7 @@ class Placed:
     @property
     def suts(self) -> list[set[int]]:
         """All CPUs on which a part of the system under test may run, for each worker from left to right."""
-        return [{*each.sut, *self.shared} for each in self.cpus]
+        return [{*cpu.sut, *self.shared} for cpu in self.cpus]
 
     def as_record(self) -> dict[str, Any]:
         """The chosen CPUs, as records have them."""
@@ -123,7 +159,7 @@ class Placed:
             "placement": self.placement.as_record(),
             "shared": list(self.shared),
             "isolation": self.isolation and self.isolation.name.lower(),
-            "precedence": all(each.precedence for each in self.cpus),
+            "precedence": all(cpu.precedence for cpu in self.cpus),
             "allocation": self.cpus[0].allocation.as_record() if self.cpus else None,
             "neighbour": self.neighbour and self.neighbour.as_record(),
             "hugepages_of_mib": self.pages,

@@ -13,29 +13,35 @@ from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling, DataPlane, PodQueues
 from podperf.dataplanes.polling_pods import memories
+from podperf.documents.settings import usual_settings
 from podperf.errors import PodperfError, Unavailable
+from podperf.frames import PLAIN, Headers
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
-from podperf.model import Chain, Direction, FrameSize, PageSize
+from podperf.model import CABLE, Chain, Direction, FrameSize, PageSize
 from podperf.pods.base import PodProgram
 from podperf.pods.forwarders import application_named
 from podperf.pods.forwarders.base import Forwarder
-from podperf.testbed import cabled, made
-from podperf.testbed.machines import ChainNeeds, Machines
+from podperf.testbed import existing_ports, new_ports
+from podperf.testbed.joins import JOINS
+from podperf.testbed.machines import ChainNeeds, Machines, WorkerMachine, engine_for
 from podperf.testbed.neighbour import refuse_neighbour, start_neighbour
 from podperf.testbed.placement import nic_node
 from podperf.testbed.scenarios import Placed, Scenario, place_scenario
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testbed.worker_ports import received_by_threads
-from podperf.topology import Engine
+from podperf.topology import Engine, Topology
 
 ORDINARY_MTU = 1500
-ETHERNET_BYTES = 18  # header and FCS; an MTU does not include them
 
 
-class LiveTestbed(Machines):
+class Testbed(Machines):
     """Builds systems under test on the machines of a topology, one after the other. Each one is removed completely."""
+
+    def __init__(self, topology: Topology, workers: Sequence[WorkerMachine], tester_host: Host | None = None) -> None:
+        super().__init__(topology, workers, tester_host)
+        self._there = set[Chain]()
 
     def demand(self, chain: Chain) -> type[DataPlane]:
         """The driver of this chain's data plane. Raises Unavailable with the reason if this testbed lacks something."""
@@ -67,6 +73,15 @@ class LiveTestbed(Machines):
                 "with the tester, so that frames wait for them and are lost"
             )
         self._demand_workers(chain, kind)
+        if chain not in self._there:
+            self._demand_drivers(chain, kind)
+            # Nobody else changes a counted machine, so a chain that it can have once, it can have again.
+            self._there |= {chain} if self.topology.counts_instructions else set()
+        return kind
+
+    def _demand_drivers(self, chain: Chain, kind: type[DataPlane]) -> None:
+        """Raises Unavailable with the reason if a worker of this chain lacks something."""
+        application = application_named(chain.forwarder or kind.forwarders[0])
         for worker in self.workers[: chain.workers]:
             reason = kind.unavailable(worker.host)
             if reason is None and chain.pods:
@@ -77,10 +92,11 @@ class LiveTestbed(Machines):
                 )
             if reason is not None:
                 raise Unavailable(reason)
-        return kind
 
     def _demand_workers(self, chain: Chain, kind: type[DataPlane]) -> None:
         """Raises Unavailable if the testbed has too few workers for this chain."""
+        if chain.workers == 1 and chain.join != CABLE:
+            raise PodperfError(f"{chain.join} joins two or more workers, and this chain is on one")
         if chain.workers == 1:
             return
         offered = len(self.workers)
@@ -92,6 +108,12 @@ class LiveTestbed(Machines):
             raise PodperfError(f"several chains stand beside each other on one worker, not on {chain.workers}")
         if chain.parts[-1].pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker, not {chain}")
+        if chain.join not in JOINS:
+            raise PodperfError(f"nothing joins workers by {chain.join!r}; known: {', '.join(JOINS)}")
+        if chain.join != CABLE and kind.takes_tags:
+            raise Unavailable(
+                f"{chain.data_plane} takes the ports of a worker, and {chain.join} gives an interface in their place"
+            )
 
     def cpu_plans(self, chain: Chain) -> list[CpuPlan]:
         """The usual roles of the CPUs of each worker, from left to right."""
@@ -151,7 +173,9 @@ class LiveTestbed(Machines):
     def in_pages(self, size: PageSize) -> Self:
         """This testbed. All memory of its chains that can be in hugepages is in pages of this size."""
         found = copy(self)
-        found.workers = [replace(each, placement=replace(each.placement, hugepages=size)) for each in self.workers]
+        found.workers = [
+            replace(worker, placement=replace(worker.placement, hugepages=size)) for worker in self.workers
+        ]
         return found
 
     def demand_pages(self, chain: Chain, size: PageSize) -> None:
@@ -176,29 +200,41 @@ class LiveTestbed(Machines):
         directions: tuple[Direction, ...] | None = None,
         cpus: Sequence[CpuPlan] = (),
         first: Callable[[ExitStack], None] = lambda _: None,
+        headers: Headers | None = None,
     ) -> Iterator[SystemUnderTest]:
         """Set the chain up between the tester's ports, for frames up to this size. It is removed when the context ends.
 
-        `directions` are the directions of the frames, by default those of the topology. On several workers there can be
-        only one direction. `cpus` are the roles of the CPUs on each worker, from left to right; by default the usual
-        ones. `first` changes the machines before the chain is set up, and registers the undo of its changes.
+        `directions` are the directions of the frames, by default those of the topology. `cpus` are the roles of the
+        CPUs on each worker, from left to right; by default the usual ones. `first` changes the machines before the
+        chain is set up, and registers the undo of its changes. `headers` are those of the frames, by default those of
+        the topology.
         """
+        headers = headers or self.topology.traffic.headers
         data_plane = self.demand(chain)()
         plans = cpus or self.cpu_plans(chain)
         program = None if _application(chain) is None else PodProgram(data_plane.program_capabilities)
-        needs = ChainNeeds(_mtu(frame), program)
+        needs = ChainNeeds(
+            _mtu(frame, headers),
+            program,
+            self.topology.data_planes.get(chain.data_plane) or usual_settings(data_plane.settings),
+            headers,
+            data_plane.takes_tags or not chain.pods,
+            chain.join,
+        )
+        ways = directions or self.topology.traffic.directions
+        if self.topology.counts_instructions and engine_for("auto", needs.mtu) != "auto":
+            raise Unavailable("a counted machine measures one frame in flight, and the tester's packet rings cannot")
         self.go_back(chain.workers)
         with ExitStack() as undo:
             first(undo)
             if data_plane.cabling is Cabling.BACK_TO_BACK:
                 yield undo.enter_context(self.bare_path(frame, name="tester"))
             elif data_plane.cabling is Cabling.EXISTING:
-                yield cabled.black_box(self, chain, undo)
+                yield existing_ports.black_box(self, chain, headers, undo)
             elif self.topology.existing_ports:
-                ways = directions or self.topology.traffic.directions
-                yield cabled.set_up(self, data_plane, chain, plans, needs, ways, undo)
+                yield existing_ports.set_up(self, data_plane, chain, plans, needs, ways, undo)
             else:
-                yield made.set_up(self, data_plane, chain, plans[0], needs, undo)
+                yield new_ports.set_up(self, data_plane, chain, plans, needs, ways, undo)
 
     @contextmanager
     def build_placed(
@@ -208,13 +244,14 @@ class LiveTestbed(Machines):
         frame: FrameSize,
         directions: tuple[Direction, ...] | None = None,
         first: Callable[[ExitStack], None] = lambda _: None,
+        headers: Headers | None = None,
     ) -> Iterator[SystemUnderTest]:
         """Set the chain up, with switch and pods on the CPUs of a scenario, and its neighbour beside them.
 
         If the kernel forwards in the pods, the pages of the scenario are taken from it, and nothing uses them.
         """
         testbed = self if placed.pages is None else self.in_pages(placed.pages)
-        with testbed.build(chain, frame, directions, placed.cpus, first) as sut, ExitStack() as undo:
+        with testbed.build(chain, frame, directions, placed.cpus, first, headers) as sut, ExitStack() as undo:
             if placed.shared:
                 for application in sut.applications:
                     application.allow(placed.shared)
@@ -235,7 +272,7 @@ class LiveTestbed(Machines):
         A trial on the bare path shows the tester's own limits.
         """
         with ExitStack() as undo:
-            yield made.bare_path(self, _mtu(frame), engine or self.topology.tester.engine, name, undo)
+            yield new_ports.bare_path(self, _mtu(frame), engine or self.topology.tester.engine, name, undo)
 
 
 def _application(chain: Chain) -> Forwarder | None:
@@ -243,5 +280,5 @@ def _application(chain: Chain) -> Forwarder | None:
     return application_named(chain.forwarder or DATA_PLANES[chain.data_plane].forwarders[0])
 
 
-def _mtu(frame: FrameSize) -> int:
-    return max(ORDINARY_MTU, frame.largest - ETHERNET_BYTES)
+def _mtu(frame: FrameSize, headers: Headers = PLAIN) -> int:
+    return max(ORDINARY_MTU, headers.mtu(frame.largest))

@@ -10,17 +10,26 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from podperf.addressing import mac_of
+from podperf.dataplanes.base import WorkerPort
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.host_facts import parse_ethtool
-from podperf.hosts.linux import CARRIER_PATIENCE, await_carrier, ip, ip_json, is_veth, read_attribute, write_attribute
-from podperf.hosts.namespaces import namespaces_named
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.linux import (
+    CARRIER_PATIENCE,
+    assumed_link,
+    await_carrier,
+    ip,
+    ip_json,
+    is_veth,
+    read_attribute,
+    write_attribute,
+)
+from podperf.hosts.namespaces import NetworkNamespace, namespaces_named
 from podperf.hosts.way_back import WayBack, takes_back
 from podperf.kernel import pci as pci_devices
-from podperf.kernel.interrupts import affinities, restore, steer
-from podperf.kernel.queues import receive_queues, set_receive_queues
-from podperf.kernel.receive_threads import dedicate_receive_processing
+from podperf.kernel.queues import affinities, receive_queues, restore, set_receive_queues, steer
+from podperf.kernel.threads import dedicate_receive_processing
 from podperf.topology import WorkerPortSettings, WorkerSettings
 
 # A polling data plane holds back a card's interrupts by these. The kernel keeps their values when a port is moved.
@@ -55,52 +64,49 @@ class PortBefore:
     deferral: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class TakenPort:
-    """A port in the namespace of the system under test. `received_by` says in words which thread or driver receives."""
-
-    interface: str
-    mac: str
-    pci: str | None
-    received_by: str
-
-
 def received_by_threads(settings: WorkerSettings, host: Host) -> bool:
     """Whether threads of the kernel receive on the ports of the worker `host`.
 
     Threads receive on veths. Ports that the run makes are veths.
     """
-    named = [port.interface for port in (settings.left, settings.right) if port is not None]
-    return not named or any(is_veth(_link(host, interface)) for interface in named)
+    named = [port for port in (settings.left, settings.right) if port is not None]
+    return not named or any(is_veth(_link(host, port)) for port in named)
 
 
 class WorkerPorts:
-    """The existing ports of a worker, for one set-up. `undo` gives them back."""
+    """The existing ports of a worker, for one set-up. `undo` gives them back.
+
+    `received_by` says in words, by port, which thread or driver receives.
+    """
 
     def __init__(self, host: Host, namespace: NetworkNamespace, undo: ExitStack) -> None:
         self._host, self._namespace = host, namespace
         self._way_back = WayBack(host, undo)
         self._noted: dict[str, int] = {}  # the number in the journal of each interface
+        self.received_by: dict[str, str] = {}
 
-    def take(self, settings: WorkerPortSettings, mtu: int, cpu: int) -> TakenPort:
+    def take(self, settings: WorkerPortSettings, mtu: int, cpu: int) -> WorkerPort:
         """Move a port into the namespace and bring it up. From then on `cpu` does the work for frames that arrive.
 
         Raises PodperfError if there is no such port, or if its device is not the one of the topology.
         """
         host = self._host
-        link = _link(host, settings.interface)
+        link = _link(host, settings)
         name = link["ifname"]  # the topology may have another one (altname)
-        driver = parse_ethtool(host.ask("ethtool", "-i", name, check=False).stdout)
-        pci = _pci_address(settings, driver, host)
-        _refuse_another_driver(settings, driver, pci, host)
-        offloads = parse_ethtool(host.ask("ethtool", "-k", name, check=False).stdout)
+        mac = mac_of(link["address"], f"{name} of {host.name}")
+        assumed = f"driver: {settings.driver}\nbus-info: {settings.pci or ''}"
+        told = parse_ethtool(host.ask("ethtool", "-i", name, check=False, assumed=assumed).stdout)
+        pci = _pci_address(settings, told, host)
+        driver = _driver(settings, told, pci, host)
         kind = link.get("linkinfo", {}).get("info_kind")
+        assumed = f"generic-receive-offload: {'off' if kind == 'veth' else 'on'}"  # a veth has none at first
+        offloads = parse_ethtool(host.ask("ethtool", "-k", name, check=False, assumed=assumed).stdout)
         gro = offloads.get("generic-receive-offload", "").startswith("on")
         threaded = read_attribute(host, name, "threaded")
         flags = link["flags"]
         before = PortBefore(
             name,
-            link["address"],
+            mac,
             kind,
             link["mtu"],
             "UP" in flags,
@@ -114,7 +120,8 @@ class WorkerPorts:
         self._remember(before)
         ip(host, "link", "set", "dev", name, "netns", self._namespace.namespace)
         ip(self._namespace, "link", "set", "dev", name, "mtu", str(mtu), "up")
-        return TakenPort(name, link["address"], pci, self._receive_on(cpu, before))
+        self.received_by[name] = self._receive_on(cpu, before)
+        return WorkerPort(name, mac, "", pci, driver)
 
     def _receive_on(self, cpu: int, port: PortBefore) -> str:
         if port.kind == "veth":
@@ -154,10 +161,12 @@ def give_back(host: Host, **before: Any) -> None:
     """
     port = PortBefore(**before)
     for namespace in namespaces_named(host):
-        if (name := _name_of(port, ip_json(host, "-n", namespace, "-details", "link", "show"))) is not None:
+        assumed = [{"ifname": port.interface, "address": port.mac, "linkinfo": {"info_kind": port.kind}}]
+        links = ip_json(host, "-n", namespace, "-details", "link", "show", assumed=assumed)
+        if (name := _name_of(port, links)) is not None:
             inside = NetworkNamespace(namespace, host)
             inside.do("sh", "-c", _TAKE_OFF, "sh", name, check=False)
-            if read_attribute(inside, name, "threaded") != port.threaded:
+            if read_attribute(inside, name, "threaded", assumed=int(port.kind == "veth")) != port.threaded:
                 # A pod gives the interface back in state down. Only a veth in state up accepts the setting `threaded`.
                 ip(inside, "link", "set", "dev", name, "up")
                 write_attribute(inside, name, "threaded", port.threaded)
@@ -187,12 +196,14 @@ def give_back(host: Host, **before: Any) -> None:
 
 def _name_of(port: PortBefore, links: list[dict[str, Any]]) -> str | None:
     """The present name of a port. A pod may have renamed it. A link on top of the port can have the same MAC."""
-    same = (each for each in links if each.get("address") == port.mac)
+    same = (link for link in links if link.get("address") == port.mac)
     return next((str(each["ifname"]) for each in same if each.get("linkinfo", {}).get("info_kind") == port.kind), None)
 
 
-def _link(host: Host, interface: str) -> dict[str, Any]:
-    links: list[dict[str, Any]] = ip_json(host, "-details", "link", "show")
+def _link(host: Host, port: WorkerPortSettings) -> dict[str, Any]:
+    interface, kind = port.interface, {"info_kind": "veth"} if port.driver == "veth" else {}
+    assumed = [assumed_link(host, interface, linkinfo=kind)]
+    links: list[dict[str, Any]] = ip_json(host, "-details", "link", "show", assumed=assumed)
     for link in links:
         if interface in {link["ifname"], *link.get("altnames", ())}:
             return link
@@ -212,16 +223,14 @@ def _pci_address(settings: WorkerPortSettings, driver: Mapping[str, str], host: 
     return found
 
 
-def _refuse_another_driver(
-    settings: WorkerPortSettings, driver: Mapping[str, str], pci: str | None, host: Host
-) -> None:
-    """Raises PodperfError if a port's device has not the driver of the topology. Every plan assumes that driver."""
-    if settings.driver is None:
-        return
+def _driver(settings: WorkerPortSettings, told: Mapping[str, str], pci: str | None, host: Host) -> str:
+    """The driver of a port's device. PodperfError if the topology names another one, which every plan assumes."""
     # The driver of the card can differ from the driver of its interface: mlx4_core and mlx4_en.
-    found = pci_devices.link(host, pci, "driver") if pci is not None else driver.get("driver")
-    if found != settings.driver:
+    of_card = None if pci is None else pci_devices.link(host, pci, "driver", assumed=settings.driver)
+    found = told.get("driver") if pci is None else of_card
+    if settings.driver is not None and found != settings.driver:
         raise PodperfError(
             f"{settings.interface} of {host.name} has the driver {found or 'of no name'}, not {settings.driver} as "
             "the topology says"
         )
+    return found or ""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
+from podperf.addressing import mac_of
 from podperf.errors import Unavailable
+from podperf.frames import Headers
 from podperf.hosts.base import Host
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.model import Trial, TrialResult
 from podperf.testers.faults import Fault, FaultKind
 from podperf.topology import Engine, TesterSettings, TesterType
@@ -16,7 +19,16 @@ from podperf.topology import Engine, TesterSettings, TesterType
 ACHIEVED_LOAD_FLOOR = 0.99  # a trial that sent less than this share of the intended load is invalid
 TESTER_LIMIT_SHARE = 0.95  # above this share of the tester's maximum, the tester limits the rate and not the SUT
 PACED_SHARE = 0.95  # a tester can send this share of its fastest rate at a steady pace
+DESTINATION = "the destination of test frames"  # in messages
 UNPACED = 0.0  # a Trial.load: as fast as the tester can send
+
+
+@dataclass(frozen=True)
+class OwnLatency:
+    """The median latency of the bare path at one load: the tester's own part of any latency at about this load."""
+
+    load: float  # frames/s and direction
+    p50_ns: float
 
 
 @dataclass(frozen=True)
@@ -27,7 +39,7 @@ class TesterLimits:
     `own_loss_ratio` is the lowest loss ratio of the trials at half of this load and below; None if unknown. With 95 %
     confidence, the tester's own loss is at most `own_loss_bound`. `source` is "calibration on the bare path", or names
     its replacement. `faults` are the tester's own errors. Figures that depend on them do not describe the system under
-    test.
+    test. `own_latencies` are those of the bare path, where there is one.
     With `held`, no trial may have more than this load. So no trial is unpaced.
     """
 
@@ -37,29 +49,51 @@ class TesterLimits:
     held: bool = False
     own_loss_bound: float | None = None
     faults: tuple[Fault, ...] = ()
+    own_latencies: tuple[OwnLatency, ...] = ()
 
     @property
     def kinds_of_faults(self) -> tuple[FaultKind, ...]:
         """The kinds of the tester's faults, without their figures."""
-        return tuple(each.kind for each in self.faults)
+        return tuple(fault.kind for fault in self.faults)
+
+    @property
+    def delivers_badly(self) -> bool:
+        """True if the tester itself corrupts or copies frames, so that the system under test is not to blame for it."""
+        return bool({FaultKind.CORRUPTS, FaultKind.SENDS_TWICE} & set(self.kinds_of_faults))
 
     @property
     def doubts(self) -> Mapping[str, str]:
         """By metric: the reason why no threshold can judge its figure."""
-        return {metric: self.doubt for each in self.faults for metric in each.spoils}
+        return {metric: self.doubt for fault in self.faults for metric in fault.spoils}
 
     @property
     def doubt(self) -> str:
         """All faults in words. Empty for a tester without a fault."""
-        return "; ".join(each.sentence for each in self.faults)
+        return _words(self.faults)
+
+    @property
+    def doubt_of_rates(self) -> str:
+        """The faults that a rate depends on, in words. Wrong stamps of frames change no rate."""
+        return _words(self._faults_of_rates)
+
+    @property
+    def doubt_of_latencies(self) -> str:
+        """The reason why latencies of this tester are not believed. Empty if they are."""
+        return _words(fault for fault in self.faults if fault.kind is FaultKind.STAMPS)
+
+    @property
+    def _faults_of_rates(self) -> list[Fault]:
+        return [fault for fault in self.faults if fault.kind is not FaultKind.STAMPS]
 
     def cannot_tell(self, loss_ratio: float) -> bool:
         """True if the tester cannot find the highest load with at most this loss ratio.
 
-        With a ratio of 0, any fault is enough. With a larger ratio, the tester's own loss must be at least this ratio.
+        With a ratio of 0, any fault that a rate depends on is enough. With a larger ratio, the tester's own loss must
+        be at least this ratio.
         """
-        own = sum(each.looks_like_loss for each in self.faults)
-        return bool(self.faults) and (loss_ratio == 0 or loss_ratio <= own)
+        faults = self._faults_of_rates
+        own = sum(fault.looks_like_loss for fault in faults)
+        return bool(faults) and (loss_ratio == 0 or loss_ratio <= own)
 
     def held_to(self, load: float | None, source: str = "tester.maximum_load of the topology") -> TesterLimits:
         """These limits with at most this load, which comes from `source`. None: no further limit."""
@@ -68,6 +102,10 @@ class TesterLimits:
         if load > self.maximum_load:  # the calibration found a lower limit, but a trial may exceed that
             return replace(self, held=True)
         return replace(self, maximum_load=load, source=source, held=True)
+
+
+def _words(faults: Iterable[Fault]) -> str:
+    return "; ".join(fault.sentence for fault in faults)
 
 
 def limited_by_tester(rate: float, loss_ratio: float, maximum_load: float) -> bool:
@@ -81,6 +119,9 @@ class PortFacts:
 
     mac: str
     link_up: bool | None = None  # None: the tester does not say, because the port is an interface of the kernel
+
+    def __post_init__(self) -> None:
+        mac_of(self.mac, "a port of the tester")
 
 
 class Ability(StrEnum):
@@ -137,6 +178,13 @@ class Tester(Protocol):
         Raises PodperfError if the tester itself is broken (gone, port down, refused).
         """
 
+    def neighbour(self, side: str, address: str, headers: Headers) -> str:
+        """The MAC of the neighbour with this address at the `left` or `right` port, which the tester asks for.
+
+        The question has the VLAN tags of these headers. Raises PodperfError if nobody answers, and Unavailable if this
+        tester does not ask.
+        """
+
     @property
     def broken(self) -> bool:
         """True if this tester cannot measure any more. Its user must make a new one."""
@@ -154,6 +202,15 @@ class TesterPort:
 
     interface: str
     namespace: str | None = None
+    address: str | None = None  # for which it answers routers, beside those of its flows
+
+    def __str__(self) -> str:
+        """`eth1`, or `eth1@lab` in a namespace."""
+        return f"{self.interface}@{self.namespace}" if self.namespace else self.interface
+
+    def seen_from(self, machine: Host) -> Host:
+        """The host that has the interface: its namespace on this machine, or the machine."""
+        return NetworkNamespace(self.namespace, machine) if self.namespace else machine
 
 
 @dataclass(frozen=True)
@@ -174,3 +231,15 @@ class TesterKind(TesterType, Protocol):
 
     def at(self, site: Site) -> Tester:
         """The tester at this site, ready to measure. Raises PodperfError with a remedy if the tester cannot start."""
+
+
+class TrialSource(Protocol):
+    """The source of a method's trials: a tester with fixed traffic, or a simulation.
+
+    Every result is valid. The source repeats invalid trials, or raises TrialNotDelivered.
+    """
+
+    maximum_load: float  # frames/s and direction; a method must not ask for more
+
+    def measure(self, load: float, duration: float) -> TrialResult:
+        """One valid trial at this load (frames/s and direction; UNPACED: all the tester can) for this many seconds."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from operator import mul
 
 from podperf.errors import PodperfError
-from podperf.model import TrafficProfile, Trial, TrialResult
-from podperf.testers.base import ACHIEVED_LOAD_FLOOR, PACED_SHARE, UNPACED, Tester, TesterLimits
+from podperf.model import AddressedTraffic, Trial, TrialResult
+from podperf.testers.base import ACHIEVED_LOAD_FLOOR, PACED_SHARE, UNPACED, OwnLatency, Tester, TesterLimits
 from podperf.testers.faults import Fault, Timed, clock_error, clock_fault, faults_in, own_loss, suspected
 
 # Candidates for the ceiling. The first steps are small. The later ones are larger, because each step costs a trial.
@@ -20,16 +20,17 @@ ATTEMPTS = 2  # trials at each candidate, because a stall of the machine is not 
 OWN_TRIALS = 12  # at most, at half the ceiling and below, until one clears the tester; each load has two
 FEWEST_SENT, LONGEST_SENDING = 300, 5.0  # frames, so that a single late one leaves a trial valid; seconds for these
 FEWEST_FRAMES = 20_000  # enough frames in such a trial to show a loss of one frame in some thousands
+LATENCY_LOADS = (1e4, 1e5, 1e6)  # frames/s, up to half the ceiling, at which the tester's own latency is measured
 
 CLOCK_FRAMES = 500  # of each trial; few enough that a loss of one frame in a thousand spares some trials
 CLOCK_SHORT, CLOCK_LONGER = 0.1, 3.0  # seconds; the long trial is longer by 3 s, or by eight times the shortest trial
 CLOCK_SHORT_TRIALS = 3
-CLOCK_LONG_TRIALS, CLOCK_MOST_LONG_TRIALS = 6, 12  # the larger number if noise may hide an error
-CLOCK_RIGHT = 0.005  # an error this small ends the check: a stall of the machine seldom hides a larger one
+CLOCK_LONG_TRIALS = 10  # at most, each with a further short one; fewer if the clock is right
+CLOCK_RIGHT = 0.003  # an error this small ends the check: a stall of the machine seldom hides a larger one
 
 
 def calibrate(
-    tester: Tester, traffic: TrafficProfile, *, duration: float = 0.3, repeats: int = 3, known: tuple[Fault, ...] = ()
+    tester: Tester, traffic: AddressedTraffic, *, duration: float = 0.3, repeats: int = 3, known: tuple[Fault, ...] = ()
 ) -> TesterLimits:
     """The tester's ceiling, its own loss and other faults with this traffic, on the bare path that it is connected to.
 
@@ -37,8 +38,9 @@ def calibrate(
     until the tester really sends and receives it (99 %). This is one reading. The ceiling is the best of `repeats`
     readings, because noise only lowers a reading. If these find no such load, more readings follow. The trials of a
     kind take `duration` seconds together, or longer if the tester needs it. Own loss and faults come from valid trials
-    at half the ceiling. If these show an error, more trials follow at lower loads. `known` faults come first. Raises
-    PodperfError if nothing comes back, or if no reading finds a load that is delivered.
+    at half the ceiling. If these show an error, more trials follow at lower loads. A trial at each of LATENCY_LOADS
+    shows the latency of a tester without a fault. `known` faults come first. Raises PodperfError if nothing comes back,
+    or if no reading finds a load that is delivered.
     """
     duration = max(duration, repeats * tester.shortest_trial)
     found = list[float]()
@@ -53,10 +55,12 @@ def calibrate(
     trials = _own_trials(tester, traffic, max(found) / 2, duration)
     loss, bound = own_loss(trials)
     faults = (*known, *faults_in(trials))
-    return TesterLimits(max(found), loss, "calibration on the bare path", own_loss_bound=bound, faults=faults)
+    own = () if faults else tuple(_own_latencies(tester, traffic, max(found) / 2, duration))
+    source = "calibration on the bare path"
+    return TesterLimits(max(found), loss, source, own_loss_bound=bound, faults=faults, own_latencies=own)
 
 
-def check_clock(tester: Tester, traffic: TrafficProfile, clock: Callable[[], float] = time.monotonic) -> Fault | None:
+def check_clock(tester: Tester, traffic: AddressedTraffic, clock: Callable[[], float] = time.monotonic) -> Fault | None:
     """Compare the durations that the tester reports with `clock`. None if they agree.
 
     The difference between long and short trials cancels the time around a trial. The check is repeated while the
@@ -77,23 +81,21 @@ def check_clock(tester: Tester, traffic: TrafficProfile, clock: Callable[[], flo
             return []
         way_back.append(result.lost < result.sent)
         counts = result.lost == (0 if way_back[0] else result.sent)
-        return [Timed(result.duration, ended - began)] if counts else []
+        return [Timed(result.duration * (1 - 1 / result.sent), ended - began)] if counts else []
 
     short_ones = [each for _ in range(CLOCK_SHORT_TRIALS) for each in timed(short_length)]
     long_ones: list[Timed] = []
-    for number in range(1, CLOCK_MOST_LONG_TRIALS + 1):
+    for _ in range(CLOCK_LONG_TRIALS):
         long_ones += timed(long_length)
-        if short_ones and long_ones and abs(clock_error(short_ones, long_ones)) <= CLOCK_RIGHT:
+        if short_ones and long_ones and abs(clock_error(short_ones, long_ones)[0]) <= CLOCK_RIGHT:
             return None
         short_ones += timed(short_length)
-        if number >= CLOCK_LONG_TRIALS and (fault := clock_fault(short_ones, long_ones)):
-            return fault
-    return None
+    return clock_fault(short_ones, long_ones)
 
 
 def calibrate_sending(
     tester: Tester,
-    traffic: TrafficProfile,
+    traffic: AddressedTraffic,
     *,
     most: float | None = None,
     duration: float = 0.5,
@@ -126,7 +128,7 @@ def calibrate_sending(
     raise PodperfError("calibration: the tester delivers no load; is the link of its ports up?")
 
 
-def _ceiling(tester: Tester, traffic: TrafficProfile, duration: float) -> float | None:
+def _ceiling(tester: Tester, traffic: AddressedTraffic, duration: float) -> float | None:
     """One reading of the ceiling. None if the tester delivered none of the loads."""
     load = tester.measure(Trial(traffic, UNPACED, duration)).receive_rate
     if load <= 0:
@@ -142,7 +144,7 @@ def _delivered(result: TrialResult) -> bool:
     return result.invalid is None and result.loss_ratio <= 1 - ACHIEVED_LOAD_FLOOR
 
 
-def _own_trials(tester: Tester, traffic: TrafficProfile, load: float, duration: float) -> list[TrialResult]:
+def _own_trials(tester: Tester, traffic: AddressedTraffic, load: float, duration: float) -> list[TrialResult]:
     """Valid trials from this load downwards, until the trials clear the tester of the errors that they showed.
 
     On a quiet machine a sound tester needs one trial. At a lower load a stall of the machine costs no frames, because
@@ -157,3 +159,11 @@ def _own_trials(tester: Tester, traffic: TrafficProfile, load: float, duration: 
         if attempt % 2 == 0 and load * duration >= 2 * FEWEST_FRAMES:
             load /= 2
     return trials
+
+
+def _own_latencies(tester: Tester, traffic: AddressedTraffic, most: float, duration: float) -> Iterator[OwnLatency]:
+    for load in LATENCY_LOADS:
+        if load <= most:
+            result = tester.measure(Trial(traffic, load, duration))
+            if result.invalid is None and result.latency is not None:
+                yield OwnLatency(load, result.latency.percentile(50))

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean
 from types import MappingProxyType
 
 from podperf.figures import percent
@@ -21,7 +22,10 @@ CONFIDENCE = 0.95
 TELLING = 3.0  # wrong frames to expect in trials that clear the tester because they have none: e^-3 is 5 %
 LEAST_TRIALS = 4  # least number of trials that must show a fault
 LEAST_SHARE = 0.75  # least share of trials that must show it; at a low load a trial may miss a rare loss
-CLOCK_TOLERANCE = 0.01  # of a duration
+CLOCK_TOLERANCE = 0.007  # of a duration; so an error of 1 % is found beside noise, in both ways
+SLOWEST_BARE_PATH = (
+    1_000_000  # ns that the fastest frame of a trial takes there at most; usually it takes some microseconds
+)
 
 
 class FaultKind(StrEnum):
@@ -31,6 +35,7 @@ class FaultKind(StrEnum):
     COUNTS_TWICE = "counts twice"
     SENDS_TWICE = "sends twice"
     CORRUPTS = "corrupts"
+    STAMPS = "stamps"
     CLOCK = "clock"
 
 
@@ -41,6 +46,7 @@ _SPOILT: Mapping[FaultKind, Need] = MappingProxyType(
         FaultKind.COUNTS_TWICE: Need.COUNT,
         FaultKind.SENDS_TWICE: Need.NO_LOSS,
         FaultKind.CORRUPTS: Need.NO_LOSS,
+        FaultKind.STAMPS: Need.STAMPS,
         FaultKind.CLOCK: Need.CLOCK,
     }
 )
@@ -66,7 +72,7 @@ class Fault:
     @property
     def spoils(self) -> frozenset[str]:
         """The names of the metrics that no threshold can judge."""
-        return frozenset(each.name for each in METRICS.values() if _SPOILT[self.kind] in each.needs)
+        return frozenset(metric.name for metric in METRICS.values() if _SPOILT[self.kind] in metric.needs)
 
 
 _COUNTED: Mapping[FaultKind, Callable[[DirectionResult], int]] = MappingProxyType(
@@ -79,28 +85,42 @@ _COUNTED: Mapping[FaultKind, Callable[[DirectionResult], int]] = MappingProxyTyp
     }
 )
 
+
+def _wrongly_stamped(trial: TrialResult) -> int:
+    """Frames with a latency that a bare path cannot have. A stall makes some frames slow, and never all of them."""
+    if trial.impossible_latency:
+        return trial.received
+    late = (
+        direction
+        for direction in trial.directions
+        if direction.latency and direction.latency.minimum > SLOWEST_BARE_PATH
+    )
+    return sum(each.received for each in late)
+
+
 _WORDS: Mapping[FaultKind, str] = MappingProxyType(
     {
         FaultKind.LOSES: "loses frames",
         FaultKind.COUNTS_TWICE: "counts frames twice",
         FaultKind.SENDS_TWICE: "sends or counts copies of frames",
         FaultKind.CORRUPTS: "corrupts frames",
+        FaultKind.STAMPS: "stamps frames with wrong times",
     }
 )
 
 
 def suspected(trials: Sequence[TrialResult]) -> bool:
     """True while these trials on a bare path show a fault, and no trial clears the tester of it."""
-    return not trials or any(_least(kind, trials) for kind in _COUNTED)
+    return not trials or any(_least(kind, trials) for kind in _WORDS)
 
 
 def faults_in(trials: Sequence[TrialResult]) -> tuple[Fault, ...]:
     """The faults that these valid trials on a bare path show repeatedly."""
-    return tuple(fault for kind in _COUNTED if (fault := _fault(kind, trials)))
+    return tuple(fault for kind in _WORDS if (fault := _fault(kind, trials)))
 
 
 def _fault(kind: FaultKind, trials: Sequence[TrialResult]) -> Fault | None:
-    least, shown = _least(kind, trials), sum(1 for each in trials if _count(kind, each))
+    least, shown = _least(kind, trials), sum(1 for trial in trials if _count(kind, trial))
     if not least or shown < max(LEAST_TRIALS, LEAST_SHARE * len(trials)):
         return None
     where = f"each of {shown} trials" if shown == len(trials) else f"{shown} of {len(trials)} trials"
@@ -113,13 +133,13 @@ def _least(kind: FaultKind, trials: Sequence[TrialResult]) -> float:
 
     They clear the tester if they have no such frame, although TELLING of them were to be expected by that share.
     """
-    least = min((found / each.sent for each in trials if each.sent and (found := _count(kind, each))), default=0.0)
-    faultless = sum(each.sent for each in trials if not _count(kind, each))
+    least = min((found / trial.sent for trial in trials if trial.sent and (found := _count(kind, trial))), default=0.0)
+    faultless = sum(trial.sent for trial in trials if not _count(kind, trial))
     return 0.0 if faultless * least >= TELLING else least
 
 
 def _count(kind: FaultKind, trial: TrialResult) -> int:
-    return sum(map(_COUNTED[kind], trial.directions))
+    return _wrongly_stamped(trial) if kind is FaultKind.STAMPS else sum(map(_COUNTED[kind], trial.directions))
 
 
 def own_loss(trials: Sequence[TrialResult]) -> tuple[float | None, float | None]:
@@ -130,15 +150,19 @@ def own_loss(trials: Sequence[TrialResult]) -> tuple[float | None, float | None]
     """
     if not trials:
         return None, None
-    lossless = max((each.sent for each in trials if not each.lost), default=0)
+    lossless = max((trial.sent for trial in trials if not trial.lost), default=0)
     if not lossless:
-        return min(each.loss_ratio for each in trials), None
+        return min(trial.loss_ratio for trial in trials), None
     return 0.0, -math.log(1 - CONFIDENCE ** (1 / len(trials))) / lossless
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A trial's duration by the tester, and by this machine's monotonic clock, which includes the time around it."""
+    """A trial's time of sending by the tester, and its whole duration by this machine's monotonic clock.
+
+    `told` is the time from the first frame to the last one. The tester's own duration is one gap longer, in which the
+    tester does not send.
+    """
 
     told: float
     took: float
@@ -149,35 +173,36 @@ class Timed:
         return self.took - self.told
 
 
-def clock_error(short_ones: Sequence[Timed], long_ones: Sequence[Timed]) -> float:
-    """The relative error of the tester's clock: 0.02 if it counts 1 s while 1.02 s pass.
+def clock_error(short_ones: Sequence[Timed], long_ones: Sequence[Timed]) -> tuple[float, float]:
+    """The error of the tester's clock, 0.02 if it counts 1.02 s while 1 s passes, and how far the figure may be off.
 
-    The time around a trial does not depend on its length, and noise only adds to it. So the lowest value of the short
-    and of the long trials counts.
+    The time around a trial does not depend on its length, and noise only adds to it. So the quicker half of the short
+    and of the long trials counts. The figure may be off by the differences within the two halves.
     """
-    least_short, least_long = (min(each, key=lambda timed: timed.around) for each in (short_ones, long_ones))
-    return (least_long.around - least_short.around) / (least_long.told - least_short.told)
+    short_half, long_half = (
+        sorted(one.around for one in ones)[: (len(ones) + 1) // 2] for ones in (short_ones, long_ones)
+    )
+    longer = long_ones[0].told - short_ones[0].told
+    error = (fmean(long_half) - fmean(short_half)) / longer
+    return 1 / (1 + error) - 1, sum(half[-1] - half[0] for half in (short_half, long_half)) / longer
 
 
 def clock_fault(short_ones: Sequence[Timed], long_ones: Sequence[Timed]) -> Fault | None:
-    """The fault of a clock whose error is larger than the tolerance and than the noise.
+    """The fault of a clock whose error is larger than the tolerance and the noise together.
 
-    None also for fewer than two short or two long trials. Noise is the difference between the two lowest times around a
-    trial, of short and of long trials.
+    The means of the halves differ by less than single trials: a quarter of these differences counts as noise. None also
+    for fewer than two short or two long trials.
     """
     if min(len(short_ones), len(long_ones)) < 2:
         return None
-    error, noise = clock_error(short_ones, long_ones), 0.0
-    for kind in (short_ones, long_ones):
-        least, next_one = sorted(each.around for each in kind)[:2]
-        noise += next_one - least
-    if abs(error) <= CLOCK_TOLERANCE + noise / (long_ones[0].told - short_ones[0].told):
+    error, off = clock_error(short_ones, long_ones)
+    if abs(error) <= CLOCK_TOLERANCE + off / 4:
         return None
-    off = 1 / (1 + error) - 1  # as a share of the tester's time
-    way = "fast" if off > 0 else "slow"
+    way = "fast" if error > 0 else "slow"
+    inexact = f", give or take {percent(round(off, 3))}," if round(off, 3) else ""
     return Fault(
         FaultKind.CLOCK,
-        abs(off),
-        f"the tester's clock runs {percent(round(abs(off), 4))} {way} by this machine's clock, "
-        f"in each of {len(long_ones)} trials",
+        abs(error),
+        f"the tester's clock runs {percent(round(abs(error), 3))} {way}{inexact} by this machine's clock, "
+        f"in {len(long_ones)} trials",
     )

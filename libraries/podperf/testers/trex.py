@@ -10,19 +10,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, ClassVar, Self
 
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable, understood
+from podperf.frames import Headers
 from podperf.hosts.base import Host, Process
-from podperf.hosts.namespaces import add_namespace
-from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.linux import assumed_mac, link_named
+from podperf.hosts.namespaces import NetworkNamespace, add_namespace
 from podperf.kernel import pci
 from podperf.model import Direction, Trial, TrialResult
 from podperf.testers.answers import receive_answer
 from podperf.testers.base import UNPACED, PortFacts, Site, TesterFacts
-from podperf.testers.trex_programs import HERE, Programs, programs_on
 from podperf.testers.trex_results import SIDES, trial_result
-from podperf.testers.trex_rpc import Endpoint, ServerVersion, server_version
+from podperf.testers.trex_rpc import HERE, Endpoint, Programs, ServerVersion, programs_on, server_version
 from podperf.testers.trex_server import PUBLISHER_PORT, Interfaces, Server, running
-from podperf.testers.trex_streams import LEAD, streams_of
+from podperf.testers.trex_streams import LEAD, learning_stream, streams_of
 from podperf.topology import TrexServerSettings, TrexSettings
 
 CLIENT_BELOW_SERVER = "automation/trex_control_plane/interactive"
@@ -40,7 +40,7 @@ class TrexTester:
     """
 
     shortest_trial: ClassVar[float] = 0.5  # seconds; in shorter ones start and end are too inexact for a rate
-    settings_schema: ClassVar[None] = TrexSettings.settings_schema
+    settings_schema: ClassVar[Mapping[str, Any]] = TrexSettings.settings_schema
     read_settings = TrexSettings.read_settings
 
     def __init__(
@@ -70,7 +70,8 @@ class TrexTester:
         process = host.spawn(settings.interpreter, "-I", programs.client, json.dumps(options))
         self._process: Process | None = process
         try:
-            answer = self._answer(START_TIMEOUT)
+            ports = [{"mac": assumed_mac(host, f"TRex port {number}")} for number in (0, 1)]
+            answer = self._answer(START_TIMEOUT, {"ready": {"ports": ports}})
         except BaseException:
             self._abandon()
             raise
@@ -108,9 +109,10 @@ class TrexTester:
             raise PodperfError("the TRex tester was closed; make a new one")
         groups = {direction: self._groups + number for number, direction in enumerate(Direction)}
         self._groups += len(groups)  # new groups for each trial, so that its figures contain nothing of an earlier one
+        request = request_line(trial, (self.facts.left.mac, self.facts.right.mac), groups)
         try:
             with suppress(PodperfError):  # if the client has ended, its error is read next
-                self._process.send(request_line(trial, (self.facts.left.mac, self.facts.right.mac), groups))
+                self._process.send(request)
             answer = self._answer(trial.duration + ANSWER_TIMEOUT)
         except BaseException:  # also Ctrl-C: the next answer would belong to this trial
             self._abandon()
@@ -122,7 +124,8 @@ class TrexTester:
         if "trial" not in answer:
             self._refused = True
             raise PodperfError(f"the TRex server at {self._endpoint} refused a trial: {answer['error']}")
-        return trial_result(trial, answer["trial"], groups)
+        with understood("the TRex client"):
+            return trial_result(trial, answer["trial"], groups)
 
     @property
     def broken(self) -> bool:
@@ -134,9 +137,11 @@ class TrexTester:
 
     @property
     def facts(self) -> TesterFacts:
-        """See `testers.base.TesterFacts`."""
-        left, right = (PortFacts(each["mac"], each.get("link_up")) for each in self._ready["ports"])
+        left, right = (PortFacts(port["mac"], port.get("link_up")) for port in self._ready["ports"])
         return TesterFacts("TRex", self._version.version, "trex", left, right, copies=True, server=str(self._endpoint))
+
+    def neighbour(self, side: str, address: str, headers: Headers) -> str:
+        raise Unavailable("a tester of type trex does not ask for a gateway; name its MAC in `destination_mac`")
 
     def describe(self) -> Mapping[str, Any]:
         """Name, versions of server and client, ports with number, MAC, driver and speed, as read from the server."""
@@ -149,6 +154,7 @@ class TrexTester:
             "api": "{}.{}".format(*self._version.api),
             "server": self.facts.server,
             "client": self._client or "trex-stl-lib",
+            "settle_seconds": SETTLE,
             **ready,
             "ports": {"left": left, "right": right},
         }
@@ -182,18 +188,18 @@ class TrexTester:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _answer(self, timeout: float) -> dict[str, Any]:
+    def _answer(self, timeout: float, assumed: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The next answer: an object with "ready", "trial", "closed" or "error"."""
         assert self._process is not None
-        return receive_answer(self._process, timeout, {"ready", "trial", "closed", "error"}, "the TRex client")
+        return receive_answer(self._process, timeout, {"ready", "trial", "closed", "error"}, "the TRex client", assumed)
 
 
 def require_interpreter(host: Host, interpreter: str) -> None:
     """Raises PodperfError if this interpreter does not exist. A later error would show a whole command line."""
     there = 'test -x "$(command -v -- "$1")" -a ! -d "$1"'
-    if host.ask("sh", "-c", there, "sh", interpreter, check=False).exit_code:
+    if host.ask("sh", "-c", there, "sh", interpreter, check=False, assumed="").exit_code:
         raise PodperfError(
-            f"on {host.name}, there is no program {interpreter}: tester.trex.interpreter must name {PYTHONS}"
+            f"on {host.name}, there is no program {interpreter}: tester.settings.interpreter must name {PYTHONS}"
         )
 
 
@@ -201,12 +207,13 @@ def _plugged(site: Site, server: TrexServerSettings, undo: ExitStack) -> tuple[H
     """The network namespace of the server, and the server's ports there."""
     if server.devices is not None:
         for device in server.devices:
-            if (driver := pci.link(site.host, device, "driver")) in pci.BIFURCATED:
+            if (driver := pci.link(site.host, device, "driver", assumed="")) in pci.BIFURCATED:
                 raise PodperfError(
-                    f"tester.trex.server.devices: TRex drives {device} only together with {driver}, whose interface is "
-                    "not in the namespace of a TRex that podperf starts: start TRex yourself, and leave `server` out"
+                    f"tester.settings.server.devices: TRex drives {device} only together with {driver}, whose "
+                    "interface is not in the namespace of a TRex that podperf starts: start TRex yourself, and leave "
+                    "`server` out"
                 )
-        node = int(pci.attribute(site.host, server.devices[0], "numa_node") or 0)
+        node = int(pci.attribute(site.host, server.devices[0], "numa_node", assumed="0") or 0)
         interfaces = Interfaces(*server.devices, kernel=False, node=max(0, node))
         return add_namespace(site.host, "trex", undo), interfaces
     left, right = site.left, site.right
@@ -215,15 +222,20 @@ def _plugged(site: Site, server: TrexServerSettings, undo: ExitStack) -> tuple[H
             "the TRex that podperf starts needs both interfaces in one network namespace, as its RPC is open to "
             "everybody who reaches it: name it by tester.ports.left.namespace and tester.ports.right.namespace"
         )
-    return NetworkNamespace(left.namespace, site.host), Interfaces(left.interface, right.interface, kernel=True)
+    host = NetworkNamespace(left.namespace, site.host)
+    mtu = max(int(link_named(host, port.interface)["mtu"]) for port in (left, right))
+    return host, Interfaces(left.interface, right.interface, kernel=True, mtu=mtu)
 
 
 def request_line(trial: Trial, macs: tuple[str, str], groups: Mapping[Direction, int]) -> str:
     """The request for a trial, for trex_client.py."""
     streams: list[list[dict[str, Any]]] = [[], []]
-    for direction in trial.traffic.directions:
-        sender, receiver = SIDES[direction]
-        wanted = streams_of(trial, direction, (macs[sender], macs[receiver]), groups[direction])
+    for direction, (sender, receiver) in SIDES.items():
+        ends = macs[sender], macs[receiver]
+        if direction in trial.traffic.directions:
+            wanted = streams_of(trial, direction, ends, groups[direction])
+        else:
+            wanted = [learning_stream(trial, direction, ends)]
         streams[sender] = [each.as_request() for each in wanted]
     unpaced = trial.load == UNPACED
     lead = 0.0 if unpaced else LEAD
@@ -243,16 +255,16 @@ def explained(
         case "version":
             api = "{}.{}".format(*server.api)
             return (
-                f"{who} speaks API {api}, and {whose} speaks {error}: set tester.trex.client to the folder "
+                f"{who} speaks API {api}, and {whose} speaks {error}: set tester.settings.client to the folder "
                 f"trex_control_plane/interactive that came with TRex {server.version}"
             )
         case "client":
             return (
-                f"{interpreter} cannot load {whose}: {error}; tester.trex.client names the folder that came with the "
-                f"server, and tester.trex.interpreter {PYTHONS}"
+                f"{interpreter} cannot load {whose}: {error}; tester.settings.client names the folder that came with "
+                f"the server, and tester.settings.interpreter {PYTHONS}"
             )
         case "owner":
             return f"{who}: {error}: wait until they release it, or take it from them in trex-console"
         case "ports":
-            return f"{who}: {error}: correct tester.trex.ports"
+            return f"{who}: {error}: correct tester.settings.ports"
     return f"{who}: {error}"

@@ -170,7 +170,7 @@ class TrexSession:
         # `duration`.
         self.client.start(ports=sending, mult="1", force=True, duration=request["duration"] + PATIENCE)
         due = asked + request["lead"]
-        samples, cut_short = self.watch(sending, due, request["duration"], request["unpaced"])
+        samples = self.watch(sending, due, request["duration"], request["unpaced"])
         wall = time.monotonic() - due
         after, settled = self.settled(request["settle"])
         groups = [each["latency_group"] for port in sending for each in streams[port]]
@@ -181,33 +181,30 @@ class TrexSession:
             "before": before,
             "after": after,
             "samples": samples,
-            "cut_short": cut_short,
             "settled": settled,
             "groups": self.latency([group for group in groups if group is not None]),
         }
 
-    def watch(
-        self, sending: list[int], due: float, duration: float, unpaced: bool
-    ) -> tuple[list[dict[str, Any]], bool]:
-        """Wait for the end of the traffic. Its first frame leaves at the time `due`.
+    def watch(self, sending: list[int], due: float, duration: float, unpaced: bool) -> list[dict[str, Any]]:
+        """Wait for the end of the traffic, or stop it. Its first frame leaves at the time `due`.
 
-        Returns two samples of the sent frames with their times, taken during the traffic, and whether the program had
-        to stop the traffic. The server keeps virtual time, so only samples show its real rate.
+        Returns two samples of the sent frames with their times, taken during the traffic. The server keeps virtual
+        time, so only samples show its real rate.
         """
         samples = []
         for share in (0.1, 0.9):
             time.sleep(max(0.0, due + share * duration - time.monotonic()))
             earliest = time.monotonic()
-            counted = [each["opackets"] for each in self.counters()]
+            counted = [counter["opackets"] for counter in self.counters()]
             samples.append({"earliest": earliest - due, "latest": time.monotonic() - due, "sent": counted})
         time.sleep(max(0.0, due + duration - time.monotonic()))
         limit = due + (duration if unpaced else duration * 1.05 + PATIENCE)
         while any(self.sending(port) for port in sending):
             if time.monotonic() >= limit:
                 self.client.stop(ports=sending)
-                return samples, not unpaced
+                break
             time.sleep(POLL)
-        return samples, False
+        return samples
 
     def settled(self, rest: float) -> tuple[list[dict[str, int]], bool]:
         """The counters after none has changed for `rest` seconds, and whether this happened in time."""
@@ -242,12 +239,20 @@ class TrexSession:
     def stream(self, wanted: dict[str, Any]) -> Any:
         """TRex's stream for one stream of `trex_streams.py`."""
         api = self.api
-        program = None
-        if wanted["hosts"]:
-            first, last = wanted["hosts"]
-            commands = [api.STLVmFlowVar(name="host", min_value=first, max_value=last, size=2, op="inc")]
-            commands += [api.STLVmWrFlowVar(fv_name="host", pkt_offset=place) for place in wanted["places"]]
-            program = api.STLScVmRaw([*commands, api.STLVmFixIpv4(offset=14)])
+        commands = []
+        if wanted["values"]:
+            first, last = wanted["values"]
+            order = "random" if wanted["random"] else "inc"
+            commands += [api.STLVmFlowVar(name="flow", min_value=first, max_value=last, size=2, op=order)]
+            commands += [api.STLVmWrFlowVar(fv_name="flow", pkt_offset=place) for place in wanted["places"]]
+        if wanted["udp"] is not None:  # also of the latency stream, whose payload changes
+            kind = api.CTRexVmInsFixHwCs.L4_TYPE_UDP
+            checksum = api.STLVmFixChecksumHw(l3_offset=wanted["packet"], l4_offset=wanted["udp"], l4_type=kind)
+            checksum.l2_len = wanted["packet"]  # trex-stl-lib 0.3 forgets an offset that is a number
+            commands.append(checksum)
+        elif commands:
+            commands += [api.STLVmFixIpv4(offset=wanted["packet"])]
+        program = api.STLScVmRaw(commands) if commands else None
         if wanted["count"]:
             mode = api.STLTXSingleBurst(pps=wanted["rate"], total_pkts=wanted["count"])
         elif wanted["share"]:

@@ -6,14 +6,27 @@ arrive than were sent, the surplus counts as stray. Only latency frames have seq
 
 from __future__ import annotations
 
+import base64
+import struct
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
 from hdrh.histogram import HdrHistogram
 
-from podperf.model import Direction, DirectionResult, Latency, Trial, TrialResult
+from podperf.model import (
+    LONGEST_LATENCY_NS,
+    Direction,
+    DirectionResult,
+    Latency,
+    Trial,
+    TrialResult,
+    bucket_index,
+)
+from podperf.testers.answers import MOST, real, whole
 from podperf.testers.base import UNPACED
 from podperf.testers.validity import Account, judged
 
@@ -21,6 +34,10 @@ SIDES = {Direction.LEFT_TO_RIGHT: (0, 1), Direction.RIGHT_TO_LEFT: (1, 0)}  # se
 
 # `wall` (from the request to the reported end) is longer than the traffic, by this many seconds at least and at most.
 REPORTING_DELAY, LONGEST_REPORTING_DELAY = 0.03, 0.15
+_LONGEST_US = LONGEST_LATENCY_NS // 1000
+_COOKIE_BYTES = 8  # before the packed part of HdrHistogram's V2 form
+_HEADER = struct.Struct(">IIIIQQQ")  # cookie, length, offset, digits, lowest and highest value, ratio
+_MOST_DIGITS, _MOST_UNPACKED = 3, 2**20  # of a value; bytes
 LEAST_SAMPLED = 0.1  # seconds: the shortest time between the two samples that show the real rate
 
 
@@ -34,17 +51,20 @@ def trial_result(trial: Trial, counted: Mapping[str, Any], groups: Mapping[Direc
     own_drops = sum(_delta(counted, "ierrors", port) for port in receiving)
     result = TrialResult(
         trial=trial,
-        started=counted["started"],
+        started=real(counted, "started"),
         directions=directions,
         stray=strays,
         own_drops=own_drops,
-        elapsed=counted["elapsed"],
+        elapsed=real(counted, "elapsed"),
     )
     return judged(result, _account(counted, directions))
 
 
 def _delta(counted: Mapping[str, Any], name: str, port: int) -> int:
-    return int(counted["after"][port][name] - counted["before"][port][name])
+    difference = int(counted["after"][port][name] - counted["before"][port][name])
+    if abs(difference) > MOST:
+        raise ValueError(f"{name} of a port of TRex has changed by {difference:.3g}")
+    return difference
 
 
 def _direction_result(trial: Trial, counted: Mapping[str, Any], direction: Direction, group: int) -> DirectionResult:
@@ -57,8 +77,8 @@ def _direction_result(trial: Trial, counted: Mapping[str, Any], direction: Direc
         intended=sent if trial.load == UNPACED else max(1, round(trial.load * trial.duration)),
         sent=sent,
         received=min(sent, _delta(counted, "ipackets", receiver)),
-        duplicated=errors.get("dup", 0),
-        reordered=errors.get("out_of_order", 0),
+        duplicated=whole(errors, "dup", missing=0),
+        reordered=whole(errors, "out_of_order", missing=0),
         corrupted=0,
         duration=real_duration(trial, counted, sender, sent),
         latency=latency_of(figures.get("latency", {})),
@@ -76,7 +96,8 @@ def real_duration(trial: Trial, counted: Mapping[str, Any], sender: int, sent: i
     frames = last["sent"][sender] - first["sent"][sender]
     if between < LEAST_SAMPLED or frames <= 0 or sent <= 0:
         return trial.duration
-    longest = counted["wall"] if trial.load == UNPACED else max(trial.duration, counted["wall"] - REPORTING_DELAY)
+    wall = real(counted, "wall")
+    longest = wall if trial.load == UNPACED else max(trial.duration, wall - REPORTING_DELAY)
     return float(min(sent * between / frames, longest))
 
 
@@ -85,7 +106,7 @@ def _account(counted: Mapping[str, Any], directions: Sequence[DirectionResult]) 
     return Account(
         "" if counted["settled"] else unsettled,
         "receive errors of the TRex ports (ierrors)",
-        max([counted["wall"] - LONGEST_REPORTING_DELAY, *(each.duration for each in directions)]),
+        max([real(counted, "wall") - LONGEST_REPORTING_DELAY, *(direction.duration for direction in directions)]),
     )
 
 
@@ -109,7 +130,7 @@ def latency_of(figures: Mapping[str, Any]) -> Latency | None:
 
 def _fine(encoded: str) -> list[tuple[int, int, int]]:
     """Lowest and highest value in ns, and number of frames, of each bucket of a base64 HdrHistogram of µs."""
-    histogram = HdrHistogram.decode(encoded.encode("ascii"))
+    histogram = _decoded(encoded)
     return [
         (
             1000 * histogram.get_lowest_equivalent_value(each.value_iterated_to),
@@ -120,19 +141,24 @@ def _fine(encoded: str) -> list[tuple[int, int, int]]:
     ]
 
 
+def _decoded(encoded: str) -> HdrHistogram:
+    """The histogram. ValueError for one that could fill the memory: some kilobytes can unpack to gigabytes."""
+    try:
+        head = zlib.decompressobj().decompress(base64.b64decode(encoded)[_COOKIE_BYTES:], _MOST_UNPACKED + 1)
+        *_, digits, lowest, highest, _ratio = _HEADER.unpack_from(head)
+        if len(head) > _MOST_UNPACKED or not (lowest == 1 <= digits <= _MOST_DIGITS and highest <= _LONGEST_US):
+            raise ValueError(f"a histogram of {len(head)} bytes or more, {digits} digits, up to {highest} us")
+        return HdrHistogram.decode(encoded.encode("ascii"))
+    except (zlib.error, struct.error, HdrCookieException, HdrLengthException, HdrHistogramSettingsException) as error:
+        raise ValueError(f"a latency histogram that is none: {error}") from error
+
+
 def _coarse(histogram: Mapping[str, int]) -> list[tuple[int, int, int]]:
     """The same for TRex's coarse histogram. A bucket's name is its lowest value in µs, and `0` is below 10 µs."""
     found = []
-    for name, count in sorted(histogram.items(), key=lambda each: int(each[0])):
-        low = int(name)
+    for name, low in sorted(((name, int(name)) for name in histogram), key=lambda each: each[1]):
+        if not 0 <= low <= _LONGEST_US:
+            raise ValueError(f"a latency of {name[:50]} us")
         width = 10 ** (len(name) - 1) if low else 10
-        found.append((1000 * low, 1000 * (low + width) - 1, count))
+        found.append((1000 * low, 1000 * (low + width) - 1, whole(histogram, name)))
     return found
-
-
-def bucket_index(value: int) -> int:
-    """The index of the bucket for a value in ns, the inverse of `model.bucket_lower_ns`."""
-    if value < 256:
-        return value
-    exponent = value.bit_length() - 8
-    return 128 * (exponent + 1) + (value >> exponent) - 128

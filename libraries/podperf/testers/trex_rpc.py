@@ -7,18 +7,47 @@ The methods are those of the manual "TRex RPC server specification".
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host
-from podperf.hosts.json_answer import json_answer
-from podperf.testers.trex_programs import HERE, Programs
+from podperf.hosts.base import Host, json_answer
+from podperf.hosts.programs import on_host
+
+ASK, CLIENT = (Path(__file__).with_name(name) for name in ("trex_ask.py", "trex_client.py"))
+
+
+@dataclass(frozen=True)
+class Programs:
+    """`ask` is the command of trex_ask.py without its arguments, `client` the path of trex_client.py.
+
+    `libraries` is the folder of TRex's client, if the interpreter of `ask` lacks zmq.
+    """
+
+    ask: tuple[str, ...]
+    client: str
+    libraries: tuple[str, ...] = ()
+
+
+HERE = Programs((sys.executable, "-I", str(ASK)), str(CLIENT))
+
+
+def programs_on(host: Host, interpreter: str, libraries: str) -> Programs:
+    """The programs on another machine, which has neither podperf nor its packages."""
+    return Programs((interpreter, "-I", on_host(host, ASK)), on_host(host, CLIENT), (libraries,))
+
 
 ANSWER_TIMEOUT = 5.0  # seconds
 NOBODY_THERE = 3  # exit code of trex_ask.py without an answer
+_ASSUMED = {
+    "get_version": {"result": {"version": "as it runs there"}},
+    "api_sync_v2": {"error": {"specific_err": "server: '5.1'"}},
+}
 
 
 @dataclass(frozen=True)
@@ -51,7 +80,8 @@ def server_version(
 
     podperf also cannot use a server that publishes nothing on its `publisher_port`. With 0 this is not checked.
     """
-    done = host.ask(*command(endpoint, timeout, programs, publisher_port), check=False, timeout=3 * timeout + 10)
+    question = command(endpoint, timeout, programs, publisher_port)
+    done = host.ask(*question, check=False, timeout=3 * timeout + 10, assumed=json.dumps(_ASSUMED))
     if done.exit_code == NOBODY_THERE:
         raise PodperfError(
             f"no TRex server answers at {endpoint} within {timeout:g} s, asked from {host.name}: "
@@ -68,8 +98,8 @@ def server_version(
     if publisher_port and not published:
         raise PodperfError(
             f"the TRex server {version.version} at {endpoint} publishes nothing at port {publisher_port} within "
-            f"{timeout:g} s: set tester.trex.publisher_port to the zmq_pub_port of its configuration (4500 where that "
-            "names none), and let this TCP port through"
+            f"{timeout:g} s: set tester.settings.publisher_port to the zmq_pub_port of its configuration (4500 where "
+            "that names none), and let this TCP port through"
         )
     return version
 

@@ -17,8 +17,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import await_success
 from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory, shared_memory_prefix
-from podperf.testers.trex_programs import HERE, Programs
-from podperf.testers.trex_rpc import Endpoint, command
+from podperf.testers.trex_rpc import HERE, Endpoint, Programs, command
 from podperf.topology import TrexServerSettings
 
 PROGRAM = "_t-rex-64"
@@ -28,29 +27,36 @@ LOCAL = "127.0.0.1"
 _START = 'cd "$1" && export LD_LIBRARY_PATH="$1" && program=$2 log=$3 && shift 3 && exec "./$program" "$@" >"$log" 2>&1'
 RPC_PORT, PUBLISHER_PORT = 4501, 4500
 LAST_LINES = 20
+_RINGS, _LARGEST_MTU = "blocksz=1048576,framesz=4096,framecnt=16384", 3900
+# TRex's buffers have 9280 bytes, and TRex refuses larger frames of a ring. A block is whole frames and whole pages.
+_JUMBO_RINGS = "blocksz=593920,framesz=9280,framecnt=4096"
 _COMPLAINT = re.compile(r"error|cause:|signal|assert|abort|fault|watchdog", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Interfaces:
-    """The two ports, left first: interfaces of the kernel, or PCI addresses of devices on `node`."""
+    """The two ports, left first: interfaces of the kernel with this MTU, or PCI addresses of devices on `node`."""
 
     left: str
     right: str
     kernel: bool
     node: int = 0
+    mtu: int = 1500
 
     def of_trex(self) -> list[str]:
         """The ports by their names in TRex's configuration."""
         if not self.kernel:
             return [self.left, self.right]
-        return [_af_packet(number, name) for number, name in enumerate((self.left, self.right))]
+        return [_af_packet(number, name, self.mtu) for number, name in enumerate((self.left, self.right))]
 
 
-def _af_packet(number: int, interface: str) -> str:
-    """An interface of the kernel through a packet socket. Its rings hold 16384 frames; the usual 256 lose frames."""
-    rings = "blocksz=1048576,framesz=4096,framecnt=16384,qdisc_bypass=1"
-    return f"--vdev=net_af_packet{number},iface={interface},{rings}"
+def _af_packet(number: int, interface: str, mtu: int) -> str:
+    """An interface of the kernel through a packet socket. Its rings hold 16384 frames; the usual 256 lose frames.
+
+    The rings of an interface for jumbo frames take as much memory, and hold 4096 frames.
+    """
+    rings = _RINGS if mtu <= _LARGEST_MTU else _JUMBO_RINGS
+    return f"--vdev=net_af_packet{number},iface={interface},{rings},qdisc_bypass=1"
 
 
 def configuration(interfaces: Interfaces, cpus: Sequence[int], prefix: str, low_end: bool | None = None) -> str:
@@ -73,7 +79,7 @@ def configuration(interfaces: Interfaces, cpus: Sequence[int], prefix: str, low_
     elif len(cpus) < CPUS_OF_ITS_OWN:
         raise PodperfError(
             f"TRex without low_end needs {CPUS_OF_ITS_OWN} or more CPUs, not {len(cpus)}: name them by tester.cpus, or "
-            "leave tester.trex.server.low_end at auto"
+            "leave tester.settings.server.low_end at auto"
         )
     else:
         master, latency, *threads = cpus
@@ -113,10 +119,10 @@ def running(
     Raises PodperfError with the server's message if the server does not come up.
     """
     program = f"{settings.directory}/{PROGRAM}"
-    if host.ask("test", "-x", program, check=False).exit_code:
+    if host.ask("test", "-x", program, check=False, assumed="").exit_code:
         raise PodperfError(
-            f"on {host.name}, there is no {program}: tester.trex.server.directory must be the folder of an unpacked "
-            "TRex release (or `scripts` of a built one)"
+            f"on {host.name}, there is no {program}: tester.settings.server.directory must be the folder of an "
+            "unpacked TRex release (or `scripts` of a built one)"
         )
     prefix = shared_memory_prefix()  # the prefix of DPDK's files in /run/dpdk and in hugepages
     folder = f"{RUN_DIRECTORY}/{prefix}"

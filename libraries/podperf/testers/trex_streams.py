@@ -7,23 +7,16 @@ separate stream measures latency. Its frames have a timestamp and are part of th
 
 from __future__ import annotations
 
-import ipaddress
-import struct
+import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from podperf.model import FCS_BYTES, Direction, Entry, TrafficProfile, Trial
+from podperf.errors import Unavailable
+from podperf.frames import FCS_BYTES, Value, complete
+from podperf.model import MIN_FRAME_BYTES, AddressedTraffic, Direction, Trial
 from podperf.testers.base import UNPACED
-
-NETWORKS = {
-    Direction.LEFT_TO_RIGHT: ("198.18.0.0", "198.19.0.0"),
-    Direction.RIGHT_TO_LEFT: ("198.19.0.0", "198.18.0.0"),
-}
-FIRST_HOST = 16 << 8 | 1  # leaves 198.18.0.0/20 and 198.19.0.0/20 to the testbed
-UDP_SOURCE_PORT, UDP_DESTINATION_PORT = 0xC020, 7  # RFC 2544, appendix C.2.6.4
-TTL = 64
-SOURCE_HOST, DESTINATION_HOST = 28, 32  # offsets of the low halves of the addresses in a frame
+from podperf.testers.headers import flows_of, templates_of
 
 # Seconds from the start of the traffic to the first frame. TRex starts behind its own clock, and sends the frames that
 # are due already in one burst. Without this lead these were the frames of 9 to 16 ms, and the trial was too short.
@@ -35,8 +28,8 @@ LATENCY_LOAD, LATENCY_SHARE = 1000.0, 0.1  # frames/s of the latency stream, and
 class Stream:
     """One stream of TRex: `count` frames at `rate` frames/s, or without a count at `share` of the link's rate.
 
-    `frame` is the first frame, without FCS. The stream writes the values from the first to the last of `hosts` to
-    `places` in its frames, in turn.
+    `frame` is the first frame, without FCS. The stream writes the values from the first to the last of `values` to
+    `places` in its frames, in turn or in pseudo-random order.
     """
 
     frame: bytes
@@ -44,8 +37,11 @@ class Stream:
     count: int | None = None
     share: float = 0.0  # percent of the port's speed, for a stream without count
     delay: float = 0.0  # µs from the start of the traffic to the first frame
-    hosts: tuple[int, int] | None = None
+    values: tuple[int, int] | None = None
     places: tuple[int, ...] = ()
+    random: bool = False
+    packet: int = 14  # the offset of IP in the frame
+    udp: int | None = None  # the offset of UDP, if it has a checksum
     latency_group: int | None = None  # measures latency, under this number
 
     def as_request(self) -> dict[str, Any]:
@@ -58,6 +54,17 @@ def streams_of(trial: Trial, direction: Direction, macs: tuple[str, str], group:
     if trial.load == UNPACED:
         return list(_unpaced(trial.traffic, direction, macs, group))
     return list(_paced(trial, direction, macs, group))
+
+
+def learning_stream(trial: Trial, direction: Direction, macs: tuple[str, str]) -> Stream:
+    """A frame a second from a port that only receives in this trial, so that switches do not forget its MAC.
+
+    The first one leaves before the frames of the trial. A switch floods frames to a MAC that it does not know.
+    """
+    traffic = replace(trial.traffic, profile=replace(trial.traffic.profile, flows=1), further_entries=())
+    seconds = max(1, math.ceil(trial.duration) - 1)
+    smallest = max(MIN_FRAME_BYTES, traffic.profile.headers.smallest_frame)
+    return Stream(**{**_stream(traffic, direction, macs, smallest), "rate": 1.0, "count": seconds})
 
 
 def intended(streams: list[Stream]) -> int:
@@ -82,7 +89,7 @@ def _paced(trial: Trial, direction: Direction, macs: tuple[str, str], group: int
         yield Stream(**{**stream, "rate": rate, "count": of_latency, "delay": LEAD * 1e6, "latency_group": group})
 
 
-def _unpaced(traffic: TrafficProfile, direction: Direction, macs: tuple[str, str], group: int) -> Iterator[Stream]:
+def _unpaced(traffic: AddressedTraffic, direction: Direction, macs: tuple[str, str], group: int) -> Iterator[Stream]:
     sequence = traffic.frame.sequence
     total = sum(sequence)
     for size in sequence:
@@ -90,40 +97,22 @@ def _unpaced(traffic: TrafficProfile, direction: Direction, macs: tuple[str, str
     yield Stream(**{**_stream(traffic, direction, macs, sequence[0]), "rate": LATENCY_LOAD, "latency_group": group})
 
 
-def _stream(traffic: TrafficProfile, direction: Direction, macs: tuple[str, str], size: int) -> dict[str, Any]:
-    """The common settings of all streams of a direction."""
-    entry = traffic.entry(direction)
-    first = min(FIRST_HOST, 65536 - traffic.flows)
-    places = (SOURCE_HOST,) if entry.address else (SOURCE_HOST, DESTINATION_HOST)
+def _stream(traffic: AddressedTraffic, direction: Direction, macs: tuple[str, str], size: int) -> dict[str, Any]:
+    """The common settings of all streams of a direction. `size` includes the FCS, which the port adds."""
+    flows, headers = flows_of(traffic), traffic.profile.headers
+    if Value.SECOND in flows.varying.values() or traffic.flows > flows.first[1]:
+        raise Unavailable(
+            "TRex lets one value differ from flow to flow, so it cannot send "
+            f"{traffic.flows} flows that differ in {', '.join(flows.varying)}"
+        )
+    made, length, first = templates_of(traffic, direction, macs)[0], size - FCS_BYTES, flows.first[0]
+    places = tuple(each.offset for each in made.fields if each.value is Value.FIRST and each.offset not in made.fixed)
     several = traffic.flows > 1
     return {
-        "frame": frame(size, direction, macs, entry, first),
-        "hosts": (first, first + traffic.flows - 1) if several else None,
+        "frame": complete(made, length, first).ljust(length, b"\0"),
+        "values": (first, first + traffic.flows - 1) if several else None,
         "places": places if several else (),
+        "random": headers.random,
+        "packet": 14 + 4 * len(headers.left),
+        "udp": len(made.header) - 8 if any(each.pseudo for each in made.checksums) else None,
     }
-
-
-def frame(size: int, direction: Direction, macs: tuple[str, str], entry: Entry, host: int) -> bytes:
-    """A UDP packet with this host number in its addresses. `size` includes the FCS, which the port adds."""
-    length = size - FCS_BYTES
-    sender, receiver = macs
-    source, destination = (int(ipaddress.IPv4Address(network)) + host for network in NETWORKS[direction])
-    if entry.address:
-        destination = int(ipaddress.IPv4Address(entry.address))
-    ethernet = _mac(entry.mac or receiver) + _mac(sender) + b"\x08\x00"
-    head = struct.pack("!BBHHHBBHII", 0x45, 0, length - 14, 0, 0, TTL, 17, 0, source, destination)
-    head = head[:10] + struct.pack("!H", _checksum(head)) + head[12:]
-    # No UDP checksum: addresses and payload change from frame to frame (RFC 768 allows it).
-    udp = struct.pack("!HHHH", UDP_SOURCE_PORT, entry.udp_port or UDP_DESTINATION_PORT, length - 34, 0)
-    return (ethernet + head + udp).ljust(length, b"\0")
-
-
-def _mac(text: str) -> bytes:
-    return bytes.fromhex(text.replace(":", ""))
-
-
-def _checksum(header: bytes) -> int:
-    """The Internet checksum (RFC 1071)."""
-    total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xFFFF

@@ -13,7 +13,7 @@ from podperf.documents.schema_check import suggestion
 from podperf.documents.yaml_document import Document, Pointer, Problem
 from podperf.metrics import METRICS, RATIO
 from podperf.model import FrameSize
-from podperf.topology.tester_types import KindSettings
+from podperf.topology.settings import KindSettings
 
 _SIDES = ("left", "right")
 _TESTER: Pointer = ("tester",)
@@ -47,6 +47,14 @@ class Sound:
                 return None
         return value
 
+    def cpus(self, *pointer: str | int) -> tuple[int, ...] | None:
+        """The CPU list at `pointer`, as the file has it: YAML reads the mask 0xff0 as 4080. ValueError if it is wrong.
+
+        None if it is absent, `auto` or violates the schema.
+        """
+        given = self.value(*pointer)
+        return None if given in {None, "auto"} else parse_cpu_list(self.document.texts[pointer])
+
     def problem(self, pointer: Pointer, allowed: str, *, found: str = "") -> Problem:
         """The problem of the value at `pointer`, or of `found`, which describes it in words."""
         return self.document.problem(
@@ -59,24 +67,21 @@ def disagreements(
 ) -> Iterator[Problem]:
     """The problems that a schema cannot find: keys that contradict each other, wrong CPU lists, wrong addresses."""
     workers = _workers(sound)
-    for pointer in ((*_TESTER, "cpus"), *((*each, key) for each in workers for key in ("cpus", "switch_cpus"))):
-        cpus = sound.value(*pointer)
-        if cpus not in {None, "auto"}:
-            try:
-                parse_cpu_list(str(cpus))
-            except ValueError as error:
-                yield sound.problem(pointer, f"auto or a list of CPUs such as 0 or 2-5,7 ({error})")
-    for each in workers:
-        yield from _switch_disagreements(sound, each)
+    for pointer in ((*_TESTER, "cpus"), *((*worker, key) for worker in workers for key in ("cpus", "switch_cpus"))):
+        try:
+            sound.cpus(*pointer)
+        except ValueError as error:
+            yield sound.problem(pointer, f"auto or a list of CPUs such as 0 or 2-5,7, not a mask ({error})")
+    for worker in workers:
+        yield from _switch_disagreements(sound, worker)
     yield from _port_disagreements(sound)
     yield from _unknown_name(sound, (*_TESTER, "type"), testers)
     yield from _tester_type_disagreements(sound)
     yield from _tester_machine_disagreements(sound)
-    for each in workers:
-        yield from _worker_disagreements(sound, each, of_several=len(workers) > 1)
-        yield from _counted_disagreements(sound, each)
-    if sound.given("bpf_object", "section") and sound.given("bpf_object", "program"):
-        yield sound.problem(("bpf_object", "section"), "either `section` or `program`", found="both")
+    for worker in workers:
+        yield from _worker_disagreements(sound, worker, of_several=len(workers) > 1)
+        yield from _counted_disagreements(sound, worker)
+    yield from _black_box_disagreements(sound, workers)
     yield from _address_clashes(sound)
     yield from _cable_disagreements(sound)
     yield from _unknown_name(sound, ("pods", "runtime"), pod_runtimes)
@@ -99,7 +104,7 @@ def _switch_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
         yield sound.problem(pointer, "auto, unless `cpus` beside it names the worker's CPUs")
         return
     with suppress(ValueError):  # a malformed list is reported elsewhere
-        if not set(parse_cpu_list(str(cpus))) <= set(parse_cpu_list(str(worker))):
+        if not set(sound.cpus(*pointer) or ()) <= set(sound.cpus(*here, "cpus") or ()):
             yield sound.problem(pointer, f"CPUs of `cpus` beside it, which are {worker}")
 
 
@@ -113,22 +118,35 @@ def _port_disagreements(sound: Sound) -> Iterator[Problem]:
         address = sound.value(*port, "destination_address")
         if address is not None and not _in_test_network(address):
             yield sound.problem((*port, "destination_address"), f"an IPv4 address within {TEST_NETWORK}")
+        for key in ("gateway", "own_address"):
+            if (found := sound.value(*port, key)) is not None and not _is_address(found):
+                yield sound.problem((*port, key), "an IPv4 or IPv6 address")
+            if found is not None and not exists:
+                yield sound.problem((*port, key), "only beside `interface`, for the software tester at a black box")
+        if sound.given(*port, "gateway") and sound.given(*port, "destination_mac"):
+            yield sound.problem((*port, "gateway"), "only without `destination_mac`: it is the gateway's")
         if exists and not all(existing):
-            yield sound.problem(
-                (*port, "interface"), "one for both ports, or for neither", found="one for this port only"
-            )
+            yield _only_one(sound, port)
     left, right = ([sound.value(*port, key) for key in ("namespace", "interface")] for port in ports)
     if left[1] is not None and left == right:
         yield sound.problem((*ports[1], "interface"), "another interface than the left port's")
 
 
-def _type_of_tester(sound: Sound) -> str:
-    return sound.value("tester", "type") or "software"
+def _only_one(sound: Sound, port: Pointer) -> Problem:
+    found = "one for this port only"
+    return sound.problem((*port, "interface"), "one for both ports, or for neither", found=found)
 
 
 def _has_own_ports(sound: Sound) -> bool:
     """True if the tester's ports are no interfaces that podperf knows. False also where that is not known."""
     return sound.tester is not None and sound.tester.has_ports_of_its_own
+
+
+def _black_box_disagreements(sound: Sound, workers: Collection[Pointer]) -> Iterator[Problem]:
+    existing = sound.given(*_TESTER, "ports", "left", "interface") or not _has_kernel_ports(sound)
+    if sound.given("black_box") and (not existing or any(sound.given(*worker, "ports") for worker in workers)):
+        allowed = "only beside existing ports (`tester.ports`), without ports of a worker"
+        yield sound.problem(("black_box",), allowed, found="a black box")
 
 
 def _has_kernel_ports(sound: Sound) -> bool:
@@ -137,31 +155,11 @@ def _has_kernel_ports(sound: Sound) -> bool:
 
 
 def _tester_type_disagreements(sound: Sound) -> Iterator[Problem]:
-    """Keys that belong to another type of tester, and ports of a tester that has ports of its own."""
-    kind = _type_of_tester(sound)
-    server = ("tester", "trex", "server")
-    if kind == "trex":
-        yield from _trex_disagreements(sound)
-    elif sound.given(*server):
-        yield sound.problem(server, "only with `type: trex`", found="a server")
-    if kind != "software" and sound.given("tester", "engine"):
-        yield sound.problem(("tester", "engine"), "only with `type: software`")
+    """Ports of the kernel for a tester that has ports of its own."""
     named = next((side for side in _SIDES if sound.given("tester", "ports", side, "interface")), None)
     if named is not None and _has_own_ports(sound):
         pointer = ("tester", "ports", named, "interface")
-        whose = "TRex has ports of its own (tester.trex.ports)" if kind == "trex" else "tester has ports of its own"
-        yield sound.problem(pointer, f"nothing, as this {whose}")
-
-
-def _trex_disagreements(sound: Sound) -> Iterator[Problem]:
-    here = ("tester", "trex")
-    ports = {"left": 0, "right": 1, **(sound.value(*here, "ports") or {})}
-    if ports["left"] == ports["right"]:
-        yield sound.problem((*here, "ports"), "two ports", found=f"port {ports['left']} for both")
-    elif sound.given(*here, "server") and (ports["left"], ports["right"]) != (0, 1):
-        found = f"left {ports['left']} and right {ports['right']}"
-        allowed = "left 0 and right 1, as podperf starts the server with its ports in this order"
-        yield sound.problem((*here, "ports"), allowed, found=found)
+        yield sound.problem(pointer, "nothing, as this tester has ports of its own (tester.settings)")
 
 
 def _address_disagreements(sound: Sound, machine: Pointer) -> Iterator[Problem]:
@@ -173,15 +171,17 @@ def _address_disagreements(sound: Sound, machine: Pointer) -> Iterator[Problem]:
 
 
 def _one_machine(sound: Sound) -> bool:
-    return all(sound.value(*each, "ssh") == sound.value(*_TESTER, "ssh") for each in _workers(sound))
+    return all(sound.value(*worker, "ssh") == sound.value(*_TESTER, "ssh") for worker in _workers(sound))
 
 
-def _virtual(sound: Sound) -> bool:
-    return any(sound.value(*each, "connection") == "virtual" for each in _workers(sound))
+def _all_here(sound: Sound) -> bool:
+    """Whether all workers and the tester are on this machine, and the run makes their ports."""
+    here = all(sound.value(*worker, "connection") == "local" for worker in _workers(sound))
+    return here and sound.value("tester", "connection") != "ssh"
 
 
-def _counted(sound: Sound) -> bool:
-    return any(sound.value(*each, "connection") == "counted" for each in _workers(sound))
+def _any_worker_is(sound: Sound, connection: str) -> bool:
+    return any(sound.value(*worker, "connection") == connection for worker in _workers(sound))
 
 
 def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
@@ -190,13 +190,11 @@ def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
     if sound.value(*here) != "ssh":
         return
     if sound.tester is not None and sound.tester.runs_already:
-        reached = "TRex that runs already, which is reached at tester.trex.address"
-        other = "tester that runs already, which its settings reach"
-        allowed = f"local with a {reached if _type_of_tester(sound) == 'trex' else other}"
+        allowed = "local with a tester that runs already, which its settings reach"
         yield sound.problem(here, allowed)
-    elif _virtual(sound):
+    elif _any_worker_is(sound, "virtual"):
         yield sound.problem(here, "local with a virtual worker, as the run makes its cables on this machine")
-    elif _counted(sound):
+    elif _any_worker_is(sound, "counted"):
         yield sound.problem(here, "local with a counted machine, which has the tester inside")
     elif _has_kernel_ports(sound) and not (_one_machine(sound) or sound.given("tester", "ports", "left", "interface")):
         allowed = "interfaces for left and right, as a run makes no cable from another machine"
@@ -206,14 +204,16 @@ def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
 def _worker_disagreements(sound: Sound, worker: Pointer, *, of_several: bool) -> Iterator[Problem]:
     connection = sound.value(*worker, "connection")
     if of_several and connection != "ssh":
-        there = (*worker, "connection")
-        if sound.value(*worker) is not None and (connection is not None or not sound.given(*there)):
-            yield sound.problem(there, "ssh, as each of several workers is another machine")
+        there, all_here = (*worker, "connection"), _all_here(sound)
+        if sound.value(*worker) is not None and (connection is not None or not sound.given(*there)) and not all_here:
+            yield sound.problem(there, "ssh for each of several workers, or local for all of them")
+        if all_here and sound.given(*worker, "ports"):
+            yield sound.problem((*worker, "ports"), "nothing, as the run makes the cables of several local workers")
         return
     yield from _address_disagreements(sound, worker)
     if connection in {"virtual", "counted"}:
         yield from _virtual_disagreements(sound, worker)
-        if connection == "counted" and _type_of_tester(sound) != "software":
+        if connection == "counted" and sound.value("tester", "type") not in {None, "software"}:
             yield sound.problem(("tester", "type"), "software with `connection: counted`")
         return
     existing = _existing_ports(sound, worker)
@@ -221,9 +221,7 @@ def _worker_disagreements(sound: Sound, worker: Pointer, *, of_several: bool) ->
         if of_several and not exists:
             yield sound.problem((*port, "interface"), "an interface of this worker", found="nothing")
         elif exists and not of_several and not all(existing.values()):
-            yield sound.problem(
-                (*port, "interface"), "one for both ports, or for neither", found="one for this port only"
-            )
+            yield _only_one(sound, port)
     yield from _worker_port_disagreements(sound, worker)
     if connection == "ssh" and not of_several and not any(existing.values()) and not _one_machine(sound):
         allowed = "interfaces for left and right, as a run makes no cable to another machine"
@@ -239,6 +237,11 @@ def _counted_disagreements(sound: Sound, worker: Pointer) -> Iterator[Problem]:
         yield sound.problem((*kernel, "image"), "either `package` or `image`", found="both")
     if sound.given(*kernel, "modules") and not sound.given(*kernel, "image"):
         yield sound.problem((*kernel, "modules"), "only beside `image`; a package has its modules")
+    for number in range(len(sound.value(*here, "hooks") or ())):
+        hook = (*here, "hooks", number)
+        if sound.given(*hook, "run") == sound.given(*hook, "program"):
+            found = "both" if sound.given(*hook, "run") else "neither"
+            yield sound.problem(hook, "either `run` or `program`", found=found)
 
 
 def _existing_ports(sound: Sound, worker: Pointer) -> dict[Pointer, bool]:
@@ -262,7 +265,7 @@ def _worker_port_disagreements(sound: Sound, worker: Pointer) -> Iterator[Proble
 def _address_clashes(sound: Sound) -> Iterator[Problem]:
     """Each of several workers is a separate machine."""
     workers = _workers(sound)
-    addresses = [(*each, "ssh", "address") for each in workers if len(workers) > 1]
+    addresses = [(*worker, "ssh", "address") for worker in workers if len(workers) > 1]
     taken = [sound.value(*_TESTER, "ssh", "address")]
     for pointer in addresses:
         address = sound.value(*pointer)
@@ -287,23 +290,31 @@ def _virtual_disagreements(sound: Sound, worker: Pointer) -> Iterator[Problem]:
 def _cable_disagreements(sound: Sound) -> Iterator[Problem]:
     """Checks the tester's ends of the cables to the first worker's left port and to the last worker's right port."""
     workers = _workers(sound)
-    if _virtual(sound) or not all(exists for each in workers for exists in _existing_ports(sound, each).values()):
+    if _any_worker_is(sound, "virtual") or not all(
+        exists for each in workers for exists in _existing_ports(sound, each).values()
+    ):
         return
     for side, worker in zip(_SIDES, (workers[0], workers[-1]), strict=True):
         port = ("tester", "ports", side)
         if _has_kernel_ports(sound) and not sound.given(*port, "interface"):
             allowed = f"the interface that is cabled to {sound.document.key((*worker, 'ports', side))}"
             yield sound.problem((*port, "interface"), allowed, found="nothing")
-        for key in ("destination_mac", "destination_address"):
+        for key in ("destination_mac", "destination_address", "gateway", "own_address"):
             if sound.given(*port, key):
                 yield sound.problem((*port, key), "only for a black box, without ports of a worker")
 
 
+def _is_address(text: str) -> bool:
+    with suppress(ValueError):
+        ipaddress.ip_address(text)
+        return True
+    return False
+
+
 def _in_test_network(address: str) -> bool:
-    try:
+    with suppress(ValueError):
         return ipaddress.IPv4Address(address) in TEST_NETWORK
-    except ValueError:
-        return False
+    return False
 
 
 def _threshold_disagreements(sound: Sound, here: Pointer, data_planes: Collection[str] | None) -> Iterator[Problem]:
@@ -326,7 +337,7 @@ def _threshold_disagreements(sound: Sound, here: Pointer, data_planes: Collectio
         try:
             FrameSize.parse(frame)
         except ValueError:
-            yield sound.problem((*here, "frame"), "a frame size of 64 to 3000 bytes (with FCS) or IMIX")
+            yield sound.problem((*here, "frame"), "a frame size of 64 to 9022 bytes (with FCS), or a mix such as IMIX")
     yield from _unknown_name(sound, (*here, "data_plane"), data_planes)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -12,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from podperf.caches import half_made, remove
+from podperf.caches import digest_of, half_made, remove
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 
@@ -51,8 +50,7 @@ class Recipe:
 
     @property
     def digest(self) -> str:
-        """Sixteen hexadecimal digits."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+        return digest_of(asdict(self))
 
 
 def usual_recipe() -> Recipe:
@@ -74,12 +72,10 @@ class Image:
 
     @property
     def kernel(self) -> Path:
-        """The kernel."""
         return self.folder / "vmlinuz"
 
     @property
     def initramfs(self) -> Path:
-        """The initial file system with the drivers for the disk."""
         return self.folder / "initrd"
 
     @property

@@ -17,7 +17,7 @@ FORWARDERS: dict[str, Forwarder] = {
 USUAL = "testpmd"
 MIXED = "testpmd+kernel"  # testpmd in the first half of the pods, and the kernel in the others
 IN_KERNEL = "kernel"  # no application: the kernel forwards between the pod's interfaces
-TRANSPARENT = ("testpmd", "l2fwd")  # forwarders that leave frames unchanged
+TRANSPARENT = tuple(name for name, each in FORWARDERS.items() if each.transparent)
 
 
 def application_named(forwarder: str) -> Forwarder | None:

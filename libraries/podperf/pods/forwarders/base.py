@@ -14,6 +14,7 @@ from podperf.model import PageSize
 from podperf.pods.base import Pod
 
 POD_MEMORY = 128  # MiB
+ORDINARY_MTU = 1500  # bytes; frames for it fit into one ordinary buffer, beside a headroom of 128 or 256 bytes
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Share:
     hugepages: PageSize = PageSize.NONE
     allocation: PodAllocation = USUAL_ALLOCATION
     further_cpus: tuple[int, ...] = ()
+    mtu: int = ORDINARY_MTU  # of its ports
 
 
 class Application(Protocol):
@@ -67,6 +69,10 @@ class Application(Protocol):
 
 class Forwarder(Protocol):
     """A kind of application."""
+
+    @property
+    def transparent(self) -> bool:
+        """Whether it leaves frames unchanged."""
 
     def missing(self, host: Host) -> str | None:
         """The reason why this host cannot run the application, with the remedy, or None."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError
@@ -15,7 +15,7 @@ from podperf.hosts.linux import await_success
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import hugepages, pci
 from podperf.kernel.cpus import allowed_cpus, numa_nodes
-from podperf.kernel.pages import pages_of
+from podperf.kernel.memory import pages_of
 from podperf.kernel.thread_time import Cycles
 from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.pods.base import Pod
@@ -30,7 +30,7 @@ _COMPLAINT = re.compile(r"error|fail|panic|cannot|invalid", re.IGNORECASE)
 def missing_drivers(host: Host, *drivers: str) -> str | None:
     """The reason why this host lacks one of these drivers (such as `net_af_xdp`), with the remedy, or None."""
     for driver in drivers:
-        if host.ask("sh", "-c", f"ls {DRIVERS}/librte_{driver}.so*", check=False).exit_code:
+        if host.ask("sh", "-c", f"ls {DRIVERS}/librte_{driver}.so*", check=False, assumed="").exit_code:
             package = f"librte-{driver.replace('_', '-')}"  # the full name ends with the number of DPDK's ABI
             return f"DPDK's driver {driver} is not installed (Debian package {package}…, which comes with dpdk-dev)"
     return None
@@ -47,12 +47,10 @@ class DpdkApplication:
 
     @property
     def name(self) -> str:
-        """The name of the pod."""
         return self.pod.name
 
     @property
     def host(self) -> Host:
-        """The pod's network, as a host."""
         return self.pod.host
 
     def settle(self) -> None:
@@ -65,7 +63,6 @@ class DpdkApplication:
         return None
 
     def allow(self, cpus: Iterable[int]) -> None:
-        """Let all threads of the application run on any of these CPUs."""
         names = ",".join(map(str, cpus))
         self.host.do("taskset", "--all-tasks", "--cpu-list", "--pid", names, str(self.process.pid))
 
@@ -82,18 +79,15 @@ class DpdkApplication:
         return hugepages.held(self.host, self.process.pid)
 
     def sockets(self) -> list[dict[str, Any]]:
-        """The application's AF_XDP sockets (podperf.kernel.xdp_sockets)."""
         return describe_sockets(self.host, self.process.pid)
 
     def await_file(self, path: str, timeout: float) -> bool:
-        """Wait until the application has made this file. False after `timeout` seconds, or if the application ends."""
         return await_success(self.host, self.process, timeout, "test", "-e", path)
 
     def check(self) -> None:
-        """Raises PodperfError with the last error message if the application has ended."""
         if not self.process.alive():
             complaints = [line for line in self.process.errors().splitlines() if _COMPLAINT.search(line)]
-            said = "".join(f": {each}" for each in complaints[-1:])
+            said = "".join(f": {complaint}" for complaint in complaints[-1:])
             program = self.command[0].removeprefix("dpdk-")
             raise PodperfError(f"{program} has ended in {self.host.name}{said}")
 
@@ -163,3 +157,21 @@ def spawn(pod: Pod, command: Sequence[str], undo: ExitStack) -> Process:
     """Start a DPDK application in the pod, until `undo`."""
     # DPDK keeps its files under RUNTIME_DIRECTORY. stdbuf makes the program write each line at once.
     return pod.start_application(["env", f"RUNTIME_DIRECTORY={RUN_DIRECTORY}", "stdbuf", "-oL", *command], undo)
+
+
+Role = Literal["server", "client"]
+
+# The binary logarithm of the number of descriptors. Rings of 1024, the default of DPDK and VPP, overflow on bursts.
+MEMIF_RING_SIZE = 12
+MEMIF_BUFFER_BYTES = 2048
+
+
+def memif_device(port: int, role: Role, socket: str, connection: int = 0) -> str:
+    """The EAL `--vdev` text of a memif: shared memory between two processes, agreed over a UNIX socket (libmemif).
+
+    The server listens on the socket. The client owns the memory. `connection` is the number of the memif on its socket.
+
+    The socket has a path, because an abstract socket is visible in one network namespace only.
+    """
+    ring = f"rsize={MEMIF_RING_SIZE},bsize={MEMIF_BUFFER_BYTES}"
+    return f"net_memif{port},role={role},id={connection},socket={socket},socket-abstract=no,{ring}"

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from podperf.allocation import USUAL_ALLOCATION, PodAllocation
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.pods.base import Pod
-from podperf.pods.forwarders.base import Share
+from podperf.pods.forwarders.base import ORDINARY_MTU, Share
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, DpdkApplication, command_line, spawn
 
 PROGRAM = "dpdk-l2fwd"
@@ -24,9 +24,8 @@ class L2fwdApplication(DpdkApplication):
     """A running l2fwd. It polls on its main thread and answers no questions."""
 
     def begin(self) -> None:
-        """Wait until l2fwd forwards. Raises PodperfError with its message if it does not start."""
         deadline = time.monotonic() + START_TIMEOUT
-        while UP not in self.process.errors():
+        while UP not in self.process.errors(assumed=UP):
             self.check()
             if time.monotonic() > deadline:
                 raise PodperfError(f"l2fwd did not start in {self.host.name} in {START_TIMEOUT:.0f} s")
@@ -50,9 +49,10 @@ class L2fwdApplication(DpdkApplication):
 class L2fwd:
     """l2fwd between two ports. It leaves frames unchanged (`--no-mac-updating`)."""
 
+    transparent = True
+
     def missing(self, host: Host) -> str | None:
-        """The reason why this host cannot run l2fwd, with the remedy, or None."""
-        if host.ask("which", PROGRAM, check=False).exit_code:
+        if host.ask("which", PROGRAM, check=False, assumed="").exit_code:
             return (
                 "DPDK's example l2fwd is not installed: no package has it; "
                 f"build it from DPDK's sources (meson -Dexamples=l2fwd) and put {PROGRAM} on the PATH"
@@ -60,12 +60,12 @@ class L2fwd:
         return None
 
     def refused(self, allocation: PodAllocation) -> str | None:
-        """The reason why l2fwd cannot have this allocation, or None."""
         usual = replace(USUAL_ALLOCATION, limits=allocation.limits)
         return None if allocation == usual else "l2fwd chooses its descriptors and buffers, and polls on one CPU"
 
     def launch(self, pod: Pod, devices: Sequence[str], share: Share, undo: ExitStack) -> L2fwdApplication:
-        """Start l2fwd; see Forwarder.launch."""
+        if share.mtu > ORDINARY_MTU:
+            raise Unavailable(f"buffers of l2fwd do not hold a frame for an MTU of {share.mtu}: testpmd's do")
         arguments = ["-p", hex(2**PORTS - 1), "-q", str(PORTS), "-T", "0", "--no-mac-updating"]
         command = command_line(PROGRAM, pod, devices, arguments, share, polls_on_main=True)
         return L2fwdApplication(pod, spawn(pod, command, undo), command, share.cpu)

@@ -15,7 +15,7 @@ from podperf.hosts.base import Host
 from podperf.kernel.thread_time import Cycles
 from podperf.kernel.threads import threads_named
 from podperf.pods.base import Pod
-from podperf.pods.forwarders.base import Share
+from podperf.pods.forwarders.base import ORDINARY_MTU, Share
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, DpdkApplication, command_line, spawn
 
 Mode = Literal["io", "mac", "macswap"]
@@ -23,8 +23,9 @@ PROMPT = "testpmd> "
 MARK = "end-of-answer"  # not a command of testpmd; its echo shows that the previous answer is complete
 ANSWER_TIMEOUT = 30.0  # seconds, enough for an emulated CPU
 # `CPU cycles/packet=140.00 (total cycles=14000 / total io packets=100) at 2600 MHz Clock`; since 23.03 `busy cycles`
-_CYCLES = re.compile(r"(?:total|busy) cycles=(\d+) / .* at (\d+) MHz")
+_CYCLES = re.compile(r"(?:total|busy) cycles=(\d+) / .{0,200}? at (\d+) MHz")
 _RECEIVED = re.compile(r"RX-packets: +[1-9]")
+_ETHERNET, _HEADROOM = 26, 128  # bytes of Ethernet with two tags and FCS, and before a frame in a buffer
 # DPDK names a polling thread after its lcore: before 22.11, since 22.11, since 23.03.
 POLLING_THREADS = ("lcore-worker", "rte-worker", "dpdk-worker")
 
@@ -36,7 +37,6 @@ class Testpmd(DpdkApplication):
     __test__ = False  # not a pytest class
 
     def begin(self) -> None:
-        """Wait until testpmd is up, and let it forward. Raises PodperfError with its message if it does not start."""
         try:
             self.ask("start", START_TIMEOUT)
         except PodperfError as error:
@@ -48,16 +48,20 @@ class Testpmd(DpdkApplication):
         self.process.send(question)
         self.process.send(MARK)
         answer: list[str] = []
-        while (line := self.process.receive(timeout)) != PROMPT + MARK:
+        while (line := self.process.receive(timeout, assumed=PROMPT + MARK)) != PROMPT + MARK:
             answer.append(line)
-        self.process.receive(timeout)  # testpmd's message that it does not know the command MARK
+        self.process.receive(timeout, assumed="")  # testpmd's message that it does not know the command MARK
         asked = answer.index(PROMPT + question) if PROMPT + question in answer else -1
         return answer[asked + 1 :]
 
     def pollers(self) -> list[int]:
-        """The numbers of testpmd's polling threads."""
+        lcores = next(each for each in self.command if each.startswith("--lcores="))
+        *older, newest = POLLING_THREADS
+        assumed = {**dict.fromkeys(older, 0), newest: lcores.count("@") - 1}
         return [
-            thread for prefix in POLLING_THREADS for thread in threads_named(self.host, prefix, of=self.process.pid)
+            thread
+            for prefix, number in assumed.items()
+            for thread in threads_named(self.host, prefix, of=self.process.pid, assumed=number)
         ]
 
     @property
@@ -104,9 +108,12 @@ class TestpmdForwarder:
     mode: Mode
     arguments: tuple[str, ...] = ()
 
+    @property
+    def transparent(self) -> bool:
+        return self.mode == "io"
+
     def missing(self, host: Host) -> str | None:
-        """The reason why this host cannot run testpmd, with the remedy, or None."""
-        if host.ask("which", "dpdk-testpmd", check=False).exit_code:
+        if host.ask("which", "dpdk-testpmd", check=False, assumed="").exit_code:
             return "DPDK's testpmd is not installed (Debian package dpdk-dev)"
         return None
 
@@ -115,7 +122,6 @@ class TestpmdForwarder:
         return None
 
     def launch(self, pod: Pod, devices: Sequence[str], share: Share, undo: ExitStack) -> Testpmd:
-        """Start testpmd; see Forwarder.launch."""
         own = share.allocation
         buffers = own.buffers * own.cpus
         arguments = [f"--total-num-mbufs={buffers}", f"--forward-mode={self.mode}", f"--nb-cores={own.cpus}"]
@@ -123,6 +129,8 @@ class TestpmdForwarder:
             arguments += [f"--rxq={own.cpus}", f"--txq={own.cpus}"]
         if own.descriptors is not None:
             arguments += [f"--rxd={own.descriptors}", f"--txd={own.descriptors}"]
+        if share.mtu > ORDINARY_MTU:
+            arguments += [f"--max-pkt-len={share.mtu + _ETHERNET}", f"--mbuf-size={share.mtu + _ETHERNET + _HEADROOM}"]
         arguments += ["--no-lsc-interrupt", *self.arguments, "-i"]
         arguments += ["--disable-link-check"]  # otherwise testpmd waits 9 s for the link of a peer that starts later
         command = command_line("dpdk-testpmd", pod, devices, arguments, share)

@@ -1,0 +1,227 @@
+"""The two ends of the tester: processes of podperf-tester in a pod, and on a host outside of the cluster.
+
+In a pod, the process is the command of the container. It reads requests from a FIFO and appends its answers to a file.
+So a command in the pod only writes a line or reads one, and none runs in a trial.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import ip_address
+from typing import Any
+
+from podperf.errors import PodperfError, Unavailable
+from podperf.frames import Address, AddressFamily, Headers
+from podperf.hosts.base import Host
+from podperf.hosts.programs import on_host
+from podperf.kubernetes.api import Api, CommandInPodFailed, execute
+from podperf.testers.answers import receive_answer
+from podperf.testers.base import TesterPort
+from podperf.testers.software import TESTER_BINARY
+
+DISCARDED = 49152  # the UDP port that test frames are for
+_FOLDER = "/run/podperf"
+_MOST_TOLD = 200  # characters of a wrong answer
+_PROGRAM = (
+    f"mkfifo {_FOLDER}/requests && : >{_FOLDER}/answers && exec podperf-tester"
+    f' "--$1" eth0 --engine packet-ring --discard {DISCARDED}'
+    f" <>{_FOLDER}/requests >>{_FOLDER}/answers 2>&1"
+)
+_WRITE = f'echo "$1" >{_FOLDER}/requests'
+# Prints line $1 of the answers, as soon as it is there. Exit code 3 after $2 looks, a hundredth of a second apart.
+_READ = (
+    f'i=0; until [ "$(wc -l <{_FOLDER}/answers)" -ge "$1" ]; do i=$((i + 1)); [ "$i" -le "$2" ] || exit 3;'
+    f' sleep 0.01; done; sed -n "$1p" {_FOLDER}/answers'
+)
+# Prints MAC and next hop of the way to address $1. The answer to one echo request is not needed, but its ARP is, or its
+# neighbour solicitation.
+_WAY = (
+    'set -- "$1" $(ip route get "$1" | sed -n "s/.* via \\([0-9a-f.:]*\\).*/\\1/p"); hop=${2:-$1};'
+    ' ping -c 1 -W 1 "$1" >/dev/null 2>&1;'
+    ' i=0; until ip neigh show to "$hop" dev eth0 | grep -q lladdr; do i=$((i + 1)); [ "$i" -le 20 ] || exit 1;'
+    ' ping -c 1 -W 1 "$hop" >/dev/null 2>&1; sleep 0.1; done;'
+    ' ip neigh show to "$hop" dev eth0 | sed -n "s/.*lladdr \\([0-9a-f:]*\\).*/\\1/p"'
+)
+
+Addresses = Mapping[AddressFamily, Address]
+
+
+def by_family(addresses: Iterable[str]) -> Addresses:
+    """The first address of each family."""
+    found: dict[AddressFamily, Address] = {}
+    for address in map(ip_address, addresses):
+        found.setdefault(AddressFamily.of(address), address)
+    return found
+
+
+def command_of(side: str) -> list[str]:
+    """The command of a pod that is this port of the tester, `left` or `right`."""
+    return ["sh", "-c", _PROGRAM, "sh", side]
+
+
+class TesterEnd(ABC):
+    """A process of podperf-tester with one port, `left` or `right`."""
+
+    side: str
+    ready: Mapping[str, Any]  # the first answer of the process
+    addresses: Addresses  # to which frames for this port go
+    machine: str  # on which the process is; ends on one machine have one clock
+
+    def address(self, family: AddressFamily) -> Address:
+        """The address of this family to which frames for this port go. Unavailable if there is none."""
+        if family not in self.addresses:
+            raise Unavailable(f"the tester's {self.side} port on {self.machine} has no {family} address")
+        return self.addresses[family]
+
+    @property
+    def mac(self) -> str:
+        """The MAC of the port."""
+        return str(self.ready["ports"][self.side]["mac"])
+
+    @abstractmethod
+    def request(self, line: str) -> None:
+        """Give the process a line."""
+
+    @abstractmethod
+    def answer(self, keys: Set[str], timeout: float) -> dict[str, Any]:
+        """The next answer, which has one of these keys. PodperfError with the process's own words for another one."""
+
+
+@dataclass(frozen=True)
+class PodFacts:
+    """What the cluster tells about a running pod."""
+
+    name: str
+    node: str
+    addresses: Addresses
+    image: str  # with its digest
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any]) -> PodFacts:
+        """The facts in a pod object."""
+        status = pod["status"]
+        addresses = by_family(each["ip"] for each in status.get("podIPs", ()))
+        image = status["containerStatuses"][0]["imageID"]
+        return cls(pod["metadata"]["name"], pod["spec"]["nodeName"], addresses, image)
+
+
+class PodPort(TesterEnd):
+    """The conversation with the tester's process in one pod."""
+
+    def __init__(self, api: Api, namespace: str, side: str, facts: PodFacts) -> None:
+        self._api, self._namespace, self.side, self.facts = api, namespace, side, facts
+        self.addresses, self.machine = facts.addresses, facts.node
+        self._read = 0  # answers so far
+        self.ready = self.answer({"ready"}, 15.0)["ready"]
+
+    def execute(self, *words: str, timeout: float = 10.0) -> str:
+        return execute(self._api, self.facts.name, self._namespace, words, timeout)
+
+    def demand_mtu(self, frame: int, headers: Headers) -> None:
+        """Unavailable if frames of this size in bytes with FCS are too large for the pod's interface."""
+        needed = headers.mtu(frame)
+        if self._mtu < needed:
+            raise Unavailable(
+                f"frames of {frame} B need an MTU of {needed}, and the network of the cluster gives pod "
+                f"{self.facts.name} on {self.facts.node} {self._mtu}: the largest frame that fits has "
+                f"{frame - needed + self._mtu} B"
+            )
+
+    @cached_property
+    def _mtu(self) -> int:
+        said = self.execute("cat", "/sys/class/net/eth0/mtu").strip()
+        if not re.fullmatch(r"[0-9]{1,6}", said):
+            raise PodperfError(f"pod {self.facts.name} tells no MTU of its interface eth0: {said[:_MOST_TOLD]}")
+        return int(said)
+
+    def request(self, line: str) -> None:
+        self.execute("sh", "-c", _WRITE, "sh", line)
+
+    def answer(self, keys: Set[str], timeout: float) -> dict[str, Any]:
+        self._read += 1
+        wait = ("sh", "-c", _READ, "sh", str(self._read), str(int(timeout * 100)))
+        try:
+            said = self.execute(*wait, timeout=timeout + 10).strip()
+        except CommandInPodFailed as error:
+            raise PodperfError(f"the tester in pod {self.facts.name} gave no answer: {error}") from error
+        try:
+            answer = json.loads(said)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict) or not keys & answer.keys():
+            complaint = str(answer.get("error") if isinstance(answer, dict) else said)[:_MOST_TOLD]
+            raise PodperfError(f"the tester in pod {self.facts.name} cannot go on: {complaint}")
+        return answer
+
+    def next_hop(self, address: Address) -> str:
+        """The MAC to which the pod sends frames for this address."""
+        try:
+            return self.execute("sh", "-c", _WAY, "sh", str(address), timeout=20.0).strip()
+        except CommandInPodFailed as error:
+            raise PodperfError(f"pod {self.facts.name} finds no way to {address}: {error}") from error
+
+
+START_TIMEOUT = 15.0  # seconds
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A machine outside of the cluster, and the CPUs of the tester there."""
+
+    host: Host
+    cpus: Sequence[int] = ()
+
+
+class OutsidePort(TesterEnd):
+    """The conversation with the tester's process on a host outside of the cluster."""
+
+    side = "right"
+
+    def __init__(self, outside: Outside, port: TesterPort) -> None:
+        """PodperfError if the process does not start."""
+        self._host, self._port = outside.host, port
+        self.addresses = addresses_of(outside.host, port)
+        self.machine = f"{self._host.name}, outside"  # no node of the cluster has this name
+        name = f"{port.interface}@{port.namespace}" if port.namespace else port.interface
+        counting = ("--right", name, "--engine", "packet-ring", "--discard", str(DISCARDED))
+        self._process = outside.host.spawn(on_host(outside.host, TESTER_BINARY), *counting, cpus=outside.cpus)
+        try:
+            self.ready = self.answer({"ready"}, START_TIMEOUT)["ready"]
+        except BaseException:
+            self.close()
+            raise
+
+    def request(self, line: str) -> None:
+        self._process.send(line)
+
+    def answer(self, keys: Set[str], timeout: float) -> dict[str, Any]:
+        answer = receive_answer(self._process, timeout, {*keys, "error"}, f"the tester on {self._host.name}")
+        if "error" in answer:
+            raise PodperfError(f"the tester on {self._host.name} cannot go on: {answer['error']}")
+        return answer
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "host": self._host.name,
+            "interface": self._port.interface,
+            "namespace": self._port.namespace,
+            "address": ", ".join(map(str, self.addresses.values())),
+            "mac": self.mac,
+            "mode": self.ready["ports"][self.side]["mode"],
+            "kernel": self._host.ask("cat", "/proc/sys/kernel/osrelease").stdout.strip(),
+        }
+
+    def close(self) -> None:
+        self._process.stop()
+
+
+def addresses_of(host: Host, port: TesterPort) -> Addresses:
+    """The first address of each family of an interface, without those of the link alone."""
+    namespace = ("-n", port.namespace) if port.namespace else ()
+    found = json.loads(host.ask("ip", "-json", *namespace, "address", "show", "dev", port.interface).stdout)
+    return by_family(each["local"] for each in found[0]["addr_info"] if each["scope"] != "link")

@@ -1,0 +1,390 @@
+"""The tester whose two ports are pods of a cluster, or a pod and a host outside. The system under test is the cluster's
+own network between them."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+from podperf.errors import PodperfError, Unavailable, understood
+from podperf.frames import Address, AddressFamily, Headers
+from podperf.kubernetes import manifests
+from podperf.kubernetes.api import Api, log_in
+from podperf.kubernetes.ports import DISCARDED, Outside, OutsidePort, PodFacts, PodPort, TesterEnd
+from podperf.kubernetes.run_namespace import RunNamespace
+from podperf.kubernetes.running_pods import READ, PodPlacement, await_phase, first_ended
+from podperf.kubernetes.settings import TESTER_SCHEMA, KubernetesSettings
+from podperf.kubernetes.tester_objects import (
+    INDICES,
+    SERVICE_PORT,
+    SIDES,
+    WITHOUT_TSO,
+    named_nodes,
+    pods_of,
+    policies,
+    service,
+    tester_pod,
+    thread_starter,
+)
+from podperf.kubernetes.unreached_service import why_unreached
+from podperf.model import (
+    AddressedTraffic,
+    Direction,
+    DirectionResult,
+    Entry,
+    FrameSize,
+    TrafficProfile,
+    Trial,
+    TrialResult,
+)
+from podperf.testers.answers import real, whole, words
+from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
+from podperf.testers.software import direction_result, request_line
+from podperf.testers.validity import Account, judged
+
+NAME = "podperf software tester in two pods"
+SETTLE = 0.2  # seconds without a frame after which the rest counts as lost
+ANSWER_TIMEOUT = 20.0  # seconds beyond the trial itself
+SERVICE_TIMEOUT = 30.0  # seconds for a cluster to know a new Service
+OUTSIDE_TIMEOUT = 30.0  # seconds until frames reach a host outside of the cluster
+POLICY_TIMEOUT, POLICY_TIME = 30.0, 0.2  # seconds for a cluster to know a first policy, and for each further one
+NOT_ADMITTED = DISCARDED + 1  # a UDP port that no NetworkPolicy of the run admits
+PROBES_A_SECOND, PROBE_TIME = 1000.0, 0.02  # frames/s and seconds
+MOST_FLOWS = 16_352  # UDP source ports from 49184 on
+_FROM = dict(zip(SIDES, Direction, strict=True))  # the direction of the frames that a side sends
+_SHARED = "the kernel forwards each frame on the sender's CPU, in the sender's own time (softirq)"
+_CPU_MODEL = "grep -m 1 'model name' /proc/cpuinfo || :"  # not every architecture has one
+
+
+class KubernetesTester:
+    """Starts two pods, on one node or on two, or one pod; measures between the pods, or to a host outside; deletes the
+    pods."""
+
+    shortest_trial: ClassVar[float] = 0.0
+    settings_schema: ClassVar[Mapping[str, Any]] = TESTER_SCHEMA
+
+    @understood("the cluster, or a pod of the tester,")
+    def __init__(self, settings: KubernetesSettings, outside: Outside | None = None) -> None:
+        """`outside` has the interface of `settings.host`."""
+        self._undo = ExitStack()
+        self._broken = False
+        try:
+            self._api: Api = log_in(settings.kubeconfig, settings.context)
+            self._undo.callback(self._api.close)
+            self._server = self._api.ask("GET", "/version")["gitVersion"]
+            place = RunNamespace(self._api, settings.namespace)
+            self._undo.callback(place.close)
+            self._place = place
+            self.pods = self._start(settings)
+            self._outside = self._start_outside(settings, outside)
+            ends = {each.side: each for each in (*self.pods.values(), self._outside) if each is not None}
+            self.ports: Mapping[str, TesterEnd] = ends
+            self._remark = None if settings.receive_threads else _SHARED
+            if settings.receive_threads:
+                self._start_receive_threads(settings)
+            self._trial = random.randrange(1, 65536)
+            self._by_service = settings.destination == "service"
+            self._services: dict[str, Address] = {}  # of the last family that was prepared, by the side of the pod
+            self._policies = settings.network_policies
+            self._entries: dict[AddressFamily, Mapping[Direction, Entry]] = {}
+            family = self._first_family()
+            self._prepare(family)
+            if self._policies:
+                self._start_policies(family)
+        except BaseException:
+            self._undo.close()
+            raise
+
+    @classmethod
+    def read_settings(cls, tester: Mapping[str, Any]) -> KubernetesSettings:
+        return KubernetesSettings.read(tester["settings"])
+
+    @classmethod
+    def at(cls, site: Site) -> Self:
+        assert isinstance(site.settings.kind, KubernetesSettings)
+        return cls(site.settings.kind, Outside(site.host, site.cpus))
+
+    def _start(self, settings: KubernetesSettings) -> Mapping[str, PodPort]:
+        """The pods. Without names of nodes, the scheduler chooses the node of the first one, and the second one goes
+        there or to another node.
+
+        The second pod is made when the first one runs. So two runs that wait for each other's nodes do so in the order
+        of the topologies' names of nodes: if this order is the same in all runs, one of them always goes on."""
+        ports: dict[str, PodPort] = {}
+        node = None
+        for side, wanted in zip(pods_of(settings), named_nodes(settings), strict=False):
+            node = wanted or node
+            pod = tester_pod(side, self._place.run, self._place.owners, settings, node)
+            name = pod["metadata"]["name"]
+            self._place.start(pod)
+            facts = PodFacts.of(await_phase(self._place, name, timeout=settings.start_timeout))
+            node = manifests.NodeOf(facts.node, other=settings.nodes > 1)
+            ports[side] = PodPort(self._api, self._place.name, side, facts)
+            _placement(ports[side]).demand(settings.wishes.cpus, f"pod {name} on {facts.node}")
+        return ports
+
+    def _start_receive_threads(self, settings: KubernetesSettings) -> None:
+        run, owners = self._place.run, self._place.owners
+        for side, port in self.pods.items():
+            port.execute(*WITHOUT_TSO)
+            there, own = map(int, port.execute(*INDICES).split())  # a privileged pod reads these words
+            indices = [str(there), str(own)]
+            pod = thread_starter(side, run, owners, settings.wishes, port.facts.node, indices)
+            self._place.start(pod)
+            await_phase(self._place, pod["metadata"]["name"], "Succeeded")
+
+    def _first_family(self) -> AddressFamily:
+        """IPv4 if both ports have such an address, otherwise IPv6."""
+        left, right = (self.ports[side].addresses for side in SIDES)
+        for family in AddressFamily:
+            if family in left and family in right:
+                return family
+        raise Unavailable("the tester's ports have no addresses of one family")
+
+    def _prepare(self, family: AddressFamily) -> Mapping[Direction, Entry]:
+        """The entries of the frames of this family, as soon as such frames arrive."""
+        if family not in self._entries:
+            if self._by_service:
+                self._services = self._start_services(family)
+            entries = self._ways(family)
+            if self._by_service:
+                self._await_services(entries)
+            if self._outside:
+                self._await_outside(entries)
+            self._entries[family] = entries
+        return self._entries[family]
+
+    def _start_services(self, family: AddressFamily) -> dict[str, Address]:
+        """A Service for each pod. Returns their addresses by the side of the pod."""
+        run, owners = self._place.run, self._place.owners
+        names = {side: port.facts.name for side, port in self.pods.items() if port.address(family)}
+        return {side: self._place.start_service(service(side, pod, run, owners, family)) for side, pod in names.items()}
+
+    def _start_outside(self, settings: KubernetesSettings, outside: Outside | None) -> OutsidePort | None:
+        if settings.host is None:
+            return None
+        assert outside is not None
+        port = OutsidePort(outside, settings.host)
+        self._undo.callback(port.close)
+        return port
+
+    def _ways(self, family: AddressFamily, port: int = DISCARDED) -> Mapping[Direction, Entry]:
+        """The entry of the frames that each pod sends: the address of the other port or of the Service before it."""
+        others = dict(zip(SIDES, SIDES[::-1], strict=True))
+        return {_FROM[side]: self._way(family, pod, others[side], port) for side, pod in self.pods.items()}
+
+    def _way(self, family: AddressFamily, source: PodPort, destination: str, port: int) -> Entry:
+        address = self.ports[destination].address(family)
+        if self._services and port == DISCARDED:
+            address, port = self._services[destination], SERVICE_PORT
+        return Entry(source.next_hop(address), str(address), port, str(source.address(family)))
+
+    def _await_services(self, entries: Mapping[Direction, Entry]) -> None:
+        """Wait until frames reach both pods by the addresses of their Services."""
+        if direction := self._stays(entries, arrives=False, seconds=SERVICE_TIMEOUT):
+            raise Unavailable(
+                f"after {SERVICE_TIMEOUT:.0f} s no frame {direction} came through the Service at "
+                f"{entries[direction].address}: {why_unreached(self._api)}"
+            )
+
+    def _await_outside(self, entries: Mapping[Direction, Entry]) -> None:
+        """Wait until frames reach the host outside. So no load is sent to a host where the tester does not count."""
+        if self._stays(entries, arrives=False, seconds=OUTSIDE_TIMEOUT):
+            raise Unavailable(
+                f"after {OUTSIDE_TIMEOUT:.0f} s no frame of pod {self.pods['left'].facts.name} came to "
+                f"{entries[Direction.LEFT_TO_RIGHT].address} on {self.ports['right'].machine}: is there a route, and "
+                "no firewall?"
+            )
+
+    def _start_policies(self, family: AddressFamily) -> None:
+        """Make the NetworkPolicies, and wait until frames that they admit arrive, and others do not.
+
+        One policy is enough to refuse frames. So a cluster that enforces none is known before all others are made. The
+        policy that admits frames is made last.
+        """
+        admitted, refused = self._prepare(family), self._ways(family, NOT_ADMITTED)
+        first, *others = policies(self._policies, self._place.run, self._place.owners)
+        self._place.start_policy(first)
+        if self._stays(refused, arrives=True, seconds=POLICY_TIMEOUT):
+            raise Unavailable("the cluster does not enforce NetworkPolicies")
+        for other in others:
+            self._place.start_policy(other)
+        seconds = POLICY_TIMEOUT + POLICY_TIME * self._policies
+        if direction := self._stays(admitted, arrives=False, seconds=seconds):
+            raise Unavailable(
+                f"after {seconds:.0f} s no frame {direction} arrives, although one of {self._policies} NetworkPolicies "
+                "admits it"
+            )
+        if self._stays(refused, arrives=True, seconds=POLICY_TIMEOUT):
+            raise Unavailable("the cluster does not enforce NetworkPolicies")
+
+    def _stays(self, entries: Mapping[Direction, Entry], *, arrives: bool, seconds: float) -> Direction | None:
+        """Wait until frames no longer arrive that are sent there or, without `arrives`, until they do. The direction
+        where nothing changes in so many seconds, or None."""
+        deadline = time.monotonic() + seconds
+        for direction in entries:
+            headers = Headers(AddressFamily.of(str(entries[direction].source)))
+            smallest = FrameSize.parse(64).at_least(headers.smallest_frame)
+            traffic = AddressedTraffic(TrafficProfile(smallest, (direction,), headers=headers))
+            probe = Trial(traffic, PROBES_A_SECOND, PROBE_TIME)
+            while bool(self._measure(probe, entries).received) is arrives:
+                if time.monotonic() > deadline:
+                    return direction
+        return None
+
+    def measure(self, trial: Trial) -> TrialResult:
+        """Send one trial and count. See `testers.base.Tester.measure`. Each direction is a trial of its own."""
+        if self._broken:
+            raise PodperfError("the tester's pods are gone; make a new tester")
+        if trial.traffic.groups > 1:
+            self.facts.demand(Ability.GROUPS)
+        if trial.loop is not None or trial.overload is not None or len(trial.traffic.directions) > 1:
+            raise Unavailable("the tester in two pods sends in one direction at a time, and at one load")
+        if not set(trial.traffic.directions) <= {_FROM[side] for side in self.pods}:
+            raise Unavailable("a host outside sends no frames to a pod; write traffic.directions: left-to-right")
+        headers = trial.traffic.profile.headers
+        if headers.left:
+            raise Unavailable("the tester in two pods sends frames without VLAN tags: take traffic.vlans out")
+        if trial.traffic.flows > MOST_FLOWS:
+            raise Unavailable(f"pods have one address each, which is enough for {MOST_FLOWS} flows")
+        try:
+            for pod in self.pods.values():
+                pod.demand_mtu(trial.traffic.frame.largest, headers)
+            return self._measure(trial, self._prepare(headers.family))
+        except Unavailable:
+            raise
+        except PodperfError as error:
+            self._broken = True
+            if (why := self._why_ended()) is not None:
+                raise PodperfError(why) from error
+            raise
+        except BaseException:  # also Ctrl-C: the next answer would belong to this trial
+            self._broken = True
+            raise
+
+    def _why_ended(self) -> str | None:
+        """The cause that the cluster gives for the end of one of the pods. None if both run."""
+        nodes = {port.facts.name: port.facts.node for port in self.pods.values()}
+        ended = first_ended(self._place, nodes)
+        return None if ended is None else f"pod {ended[0]} on {nodes[ended[0]]} ended while it measured: {ended[1]}"
+
+    @understood("a pod of the tester")
+    def _measure(self, trial: Trial, entries: Mapping[Direction, Entry]) -> TrialResult:
+        (direction,) = trial.traffic.directions
+        sender, counter = (
+            self.ports[each] for each in (SIDES if direction is Direction.LEFT_TO_RIGHT else SIDES[::-1])
+        )
+        self._trial = self._trial % 65535 + 1
+        (back,) = {*Direction} - {direction}  # of the learning frames of the one that counts
+        counter.request(f"{self._request(trial, entries, back, counter)} part=count")
+        counter.answer({"counting"}, ANSWER_TIMEOUT)
+        sender.request(f"{self._request(trial, entries, direction, sender)} part=send")
+        time.sleep(trial.longest)
+        sent = sender.answer({"trial"}, ANSWER_TIMEOUT)["trial"]
+        (sending,) = sent["directions"]
+        counter.request(f"sent={whole(sending, 'sent')}")
+        counted = counter.answer({"trial"}, ANSWER_TIMEOUT)["trial"]
+        # Clocks of two machines differ by more than a frame takes.
+        return combined(trial, sent, counted, same_clock=sender.machine == counter.machine)
+
+    def _request(
+        self, trial: Trial, entries: Mapping[Direction, Entry], direction: Direction, source: TesterEnd
+    ) -> str:
+        """The request to one end, which is the source of the frames of this direction."""
+        traffic = trial.traffic
+        if direction in entries:
+            traffic = replace(traffic, entries={direction: entries[direction]})
+        macs = self.ports["left"].mac, self.ports["right"].mac
+        line = request_line(replace(trial, traffic=traffic), SETTLE, macs, any_address=True)
+        return f"{line} trial={self._trial}"
+
+    @property
+    def broken(self) -> bool:
+        return self._broken
+
+    @property
+    def facts(self) -> TesterFacts:
+        left, right = (PortFacts(self.ports[side].mac, link_up=True) for side in SIDES)  # else it would not be ready
+        ready = self.ports["left"].ready
+        return TesterFacts(
+            NAME,
+            ready["version"],
+            ready["engine"],
+            left,
+            right,
+            copies=True,
+            server=f"{self._api.where} (Kubernetes {self._server})",
+            engine_remark=self._remark,
+        )
+
+    @understood("a pod of the tester")
+    def describe(self) -> Mapping[str, Any]:
+        """The cluster, the Services before the pods, the number of NetworkPolicies, each pod with its node, image and
+        CPUs, and the host outside."""
+        return {
+            "name": NAME,
+            "engine": self.facts.engine,
+            "version": self.facts.version,
+            "settle_seconds": SETTLE,
+            "receive_threads": self._remark is None,
+            **({"engine_remark": self._remark} if self._remark else {}),
+            "cluster": {"server": self._api.where, "version": self._server, "namespace": self._place.name},
+            "services": {side: str(address) for side, address in self._services.items()},
+            "network_policies": self._policies,
+            "pods": {side: dict(self._of_pod(port)) for side, port in self.pods.items()},
+            **({"outside": self._outside.describe()} if self._outside else {}),
+        }
+
+    @staticmethod
+    def _of_pod(port: PodPort) -> Iterator[tuple[str, Any]]:
+        facts, addresses = port.facts, ", ".join(map(str, port.addresses.values()))
+        yield from {"name": facts.name, "node": facts.node, "address": addresses, "mac": port.mac}.items()
+        yield from {"image": facts.image, "mode": port.ready["ports"][port.side]["mode"]}.items()
+        yield from _placement(port).describe().items()
+        yield "kernel", port.execute("cat", "/proc/sys/kernel/osrelease").strip()
+        yield "cpu_model", _value(port.execute("sh", "-c", _CPU_MODEL))
+
+    def close(self) -> None:
+        self._broken = True
+        self._undo.close()
+
+
+def _placement(port: PodPort) -> PodPlacement:
+    return PodPlacement.of(port.execute("sh", "-c", READ))
+
+
+def _value(line: str) -> str:
+    """The value in a line such as `model name : ...` of /proc/cpuinfo."""
+    return line.partition(":")[2].strip()
+
+
+def combined(
+    trial: Trial, sent: Mapping[str, Any], counted: Mapping[str, Any], *, same_clock: bool = True
+) -> TrialResult:
+    """One result of the answers of the process that sent and of the one that counted. Without a common clock, the
+    result has no latency."""
+    (sending,), (counting,) = sent["directions"], counted["directions"]
+    keys = ("received", "duplicated", "reordered", "corrupted")
+    both = {**sending, **{key: counting[key] for key in keys}}
+    timed = ("latency", "negative_latencies") if same_clock else ()
+    both |= {key: counting[key] for key in timed if key in counting}
+    direction: DirectionResult = direction_result(both)
+    result = TrialResult(
+        trial=trial,
+        started=real(sent, "started"),
+        directions=(direction,),
+        stray=whole(sent, "stray") + whole(counted, "stray"),
+        own_drops=whole(sent, "own_drops") + whole(counted, "own_drops"),
+        elapsed=real(counted, "elapsed"),
+    )
+    return judged(
+        result,
+        Account(
+            words(sent, "unready") or words(counted, "unready"),
+            " and ".join(filter(None, (words(each, "own_drops_reason") for each in (sent, counted)))),
+        ),
+    )

@@ -1,0 +1,28 @@
+"""Why the address of a Service takes no frames of packet sockets, from what the cluster shows."""
+
+from __future__ import annotations
+
+from podperf.kubernetes.api import Api, ApiError
+
+CILIUM = "/api/v1/namespaces/kube-system/configmaps/cilium-config"  # the settings of Cilium's agents
+_REMEDY = "set socketLB.hostNamespaceOnly=true (Helm chart of Cilium), and restart Cilium's agents"
+_UNKNOWN = "does the cluster have kube-proxy, or what replaces it?"
+
+
+def why_unreached(api: Api) -> str:
+    """The cause in words, with its remedy: a sure one if the login may read Cilium's settings, else a likely one.
+
+    Cilium's socket load balancing gives a socket the address of a pod in place of the Service's when a program calls
+    connect(2) or sendmsg(2). A packet socket has no such address, and its frames pass no load balancer.
+    """
+    try:
+        settings = api.ask("GET", CILIUM)["data"]
+    except ApiError as error:
+        if error.status == 404:  # another network, or Cilium in another namespace
+            return _UNKNOWN
+        return f"{_UNKNOWN} If its network is Cilium with socket load balancing for pods, {_REMEDY}"
+    everywhere = settings.get("bpf-lb-sock-hostns-only", "false") == "false"
+    replaces = settings.get("kube-proxy-replacement") in {"true", "strict"}
+    if everywhere and (replaces or settings.get("bpf-lb-sock") == "true"):
+        return f"Cilium's socket load balancing for pods does not see frames of packet sockets: {_REMEDY}"
+    return _UNKNOWN

@@ -1,0 +1,106 @@
+"""Systems under test between ports that the run makes: veth pairs between tester's and worker's namespaces."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+
+from podperf.cpu_plan import CpuPlan
+from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
+from podperf.dataplanes.wire import Wire
+from podperf.hosts.linux import add_veth, mac_address
+from podperf.hosts.namespaces import NetworkNamespace, add_namespace
+from podperf.kernel.threads import dedicate_receive_processing, receive_at_once
+from podperf.model import Chain, Direction
+from podperf.testbed.along_workers import set_up_along
+from podperf.testbed.counted_inputs import change_chain
+from podperf.testbed.joins import join_workers
+from podperf.testbed.machines import ChainNeeds, Machines, WorkerMachine, engine_for
+from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
+from podperf.testers.base import Tester
+from podperf.topology import Engine, PortSettings
+
+
+def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: ExitStack) -> SystemUnderTest:
+    """Two tester ports plugged into each other, in a namespace of this name.
+
+    The sender's CPU also receives here. Foreign work could disturb a second CPU, and its loss would count as the
+    tester's.
+    """
+    host = add_namespace(machines.tester_host, name, undo)
+    add_veth(host, near="left", far="right", mtu=mtu)
+    tester = undo.enter_context(_tester(machines, host, engine_for(engine, mtu)))
+    path = Wire().between({"left": host, "right": host})
+    return SystemUnderTest(Chain(Wire.name, 0), tester, [PartOfChain(path)], path.entries)
+
+
+def set_up(
+    machines: Machines,
+    data_plane: DataPlane,
+    chain: Chain,
+    cpus: Sequence[CpuPlan],
+    needs: ChainNeeds,
+    directions: Sequence[Direction],
+    undo: ExitStack,
+) -> SystemUnderTest:
+    """A chain on workers of one machine, between new ports. `cpus` has the roles on each worker of the chain."""
+    used = machines.workers[: chain.workers]
+    tester_host = add_namespace(machines.tester_host, "tester", undo)
+    workers = _workers(machines, used, tester_host, cpus, needs, undo)
+    engine = engine_for(machines.topology.tester.engine, needs.mtu)
+    tester = undo.enter_context(_tester(machines, tester_host, engine))
+    ends, began = (workers[0].left.peer_mac, workers[-1].right.peer_mac), time.monotonic()
+    workers = join_workers(chain.join, workers, [each.host for each in used], undo)
+    running, entries = set_up_along(workers, data_plane, chain, directions, ends, undo)
+    seconds = time.monotonic() - began
+    parts = [PartOfChain.on(*each) for each in zip(used, workers, running, strict=True)]
+    for machine, part in zip(used, parts, strict=True):
+        if machine.settings.counts_instructions and part.site is not None:
+            change_chain(part.site, machine.settings.counted)
+    return SystemUnderTest(chain, tester, parts, entries, set_up_seconds=seconds)
+
+
+def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> AbstractContextManager[Tester]:
+    return machines.tester(PortSettings("left", host.namespace), PortSettings("right", host.namespace), engine)
+
+
+def _workers(
+    machines: Machines,
+    used: Sequence[WorkerMachine],
+    tester_host: NetworkNamespace,
+    cpus: Sequence[CpuPlan],
+    needs: ChainNeeds,
+    undo: ExitStack,
+) -> list[Worker]:
+    """The workers, from left to right. A cable leads from the tester to the first one, from each to the next one, and
+    from the last one to the tester."""
+    hosts = [add_namespace(machine.host, machine.label or "worker", undo) for machine in used]
+    # Names of receive threads have the interface and not its namespace. So no two interfaces have the same name.
+    names = [("w-left", "w-right"), *((f"w{number}-left", f"w{number}-right") for number in range(2, len(used) + 1))]
+    ports = [(host, name) for host, both in zip(hosts, names, strict=True) for name in both]
+    ends = [(tester_host, "left"), *ports, (tester_host, "right")]
+    cables = list(zip(ends[::2], ends[1::2], strict=True))
+    for (near_host, near), (far_host, far) in cables:
+        add_veth(
+            machines.tester_host,
+            near=near,
+            near_namespace=near_host.namespace,
+            far=far,
+            far_namespace=far_host.namespace,
+            mtu=needs.port_mtu,
+        )
+    macs = [tuple(mac_address(host, port) for host, port in cable) for cable in cables]
+    found = []
+    for number, (machine, host, roles) in enumerate(zip(used, hosts, cpus, strict=True)):
+        left, right = names[number]
+        if machine.settings.counts_instructions:
+            receive_at_once(host, left, right)  # a closed loop needs this
+        else:
+            # The SUT's CPUs do the work for frames that arrive at the worker, not the tester's CPUs.
+            for port, cpu in ((left, roles.receives_left), (right, roles.receives_right)):
+                dedicate_receive_processing(host, port, cpu)
+        machine.make_run_directory(undo)
+        ends_of = WorkerPort(left, *reversed(macs[number])), WorkerPort(right, *macs[number + 1])
+        found.append(machines.worker(machine, host, *ends_of, roles, needs, undo))
+    return found

@@ -1,1 +1,0 @@
-"""Verdicts: results against thresholds, claims of the draft, and what others published."""

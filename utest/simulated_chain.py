@@ -1,0 +1,59 @@
+"""The chain of a test on a simulated device, for methods beside MRR and the search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from podperf.kernel.thread_time import CpuUser
+from podperf.methods.base import StandingInstance
+from podperf.methods.latency import LatencyAtShare, LatencyResult
+from podperf.methods.presets import SHORT, FurtherSettings
+from podperf.metrics import Measured, Metrics
+from podperf.testers.base import Ability, TesterLimits
+from scripted_host import ScriptedHost
+from simulated_dut import SimulatedDut
+
+MEMORY = "/proc/5/status:Name:\ttestpmd\n/proc/5/status:Tgid:\t5\n/proc/5/status:VmRSS:\t1024 kB\n"
+
+
+@dataclass
+class SimulatedChain:
+    """A MeasuredChain. `rates` are those that the search has found."""
+
+    dut: SimulatedDut
+    rates: Metrics
+    further_settings: FurtherSettings = SHORT
+
+    @property
+    def sut(self) -> Any:
+        """One worker, whose pod is a process."""
+        host = ScriptedHost(answers={"grep -HE": MEMORY, "grep ^SUnreclaim": "SUnreclaim: 100 kB\n"})
+        part = SimpleNamespace(cpu_users=[CpuUser("pod1", host, lambda: [5])])
+        return SimpleNamespace(parts=[SimpleNamespace(worker="local", data_plane=part)])
+
+    @property
+    def metrics(self) -> Metrics:
+        return self.rates
+
+    def known_limits(self) -> TesterLimits:
+        return TesterLimits(self.dut.maximum_load, 0.0, "made up")
+
+    def demand(self, ability: Ability) -> None:
+        pass
+
+    def searched(self, name: str) -> Measured | None:
+        return self.rates.get(name)
+
+    def latency(self) -> LatencyResult | None:
+        method = LatencyAtShare.below(self.rates)
+        return method.run(self.dut) if method else None
+
+    def trials(self, phase: str) -> SimulatedDut:
+        return self.dut
+
+    def instances(self, phase: str) -> Callable[[], AbstractContextManager[StandingInstance]]:
+        return lambda: nullcontext(StandingInstance(self.dut, 0.25))

@@ -1,0 +1,41 @@
+"""The tester's ports in pods of a cluster, whose networks differ."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf.errors import PodperfError, Unavailable
+from podperf.frames import PLAIN
+from podperf.kubernetes.ports import PodFacts, PodPort
+
+
+class OfMtu(PodPort):
+    """A port in a pod whose interface has this MTU, in the words of the pod."""
+
+    def __init__(self, said: str) -> None:
+        self.said, self.facts = said, PodFacts("p", "node1", {}, "i")
+
+    def execute(self, *words: str, timeout: float = 10.0) -> str:
+        assert words == ("cat", "/sys/class/net/eth0/mtu")
+        return self.said
+
+
+@given(frame=st.integers(64, 9018), mtu=st.integers(68, 65535))
+def test_a_frame_fits_or_the_reason_names_the_largest_that_does(frame: int, mtu: int) -> None:
+    port = OfMtu(f"{mtu}\n")
+    largest = mtu + 18  # Ethernet and FCS
+    if frame <= largest:
+        port.demand_mtu(frame, PLAIN)
+        return
+    said = rf"frames of {frame} B need an MTU of {frame - 18}, .* pod p on node1 {mtu}: .* has {largest} B"
+    with pytest.raises(Unavailable, match=said):
+        port.demand_mtu(frame, PLAIN)
+
+
+@pytest.mark.parametrize("said", ["", "cat: no such file", "-1", "9" * 5000, "\x1b[2J"])
+def test_an_mtu_that_is_none_is_one_line(said: str) -> None:
+    with pytest.raises(PodperfError, match="tells no MTU") as caught:
+        OfMtu(said).demand_mtu(64, PLAIN)
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 400
