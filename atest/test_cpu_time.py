@@ -70,11 +70,13 @@ def median(sut: SystemUnderTest) -> float:
 @pytest.mark.parametrize("name", ["linux-bridge", *slow("routed", "tc-redirect", "xdp-redirect")])
 def test_a_second_pod_takes_more_cpu_time(testbed: Testbed, name: str) -> None:
     need(name)
-    one, two = [], []
-    for _ in range(3):  # by turns, since the machine may be slow for some seconds
-        one.append(figure(testbed, Chain(name, 1)))
-        two.append(figure(testbed, Chain(name, 2)))
-    assert min(one) < min(two)
+    ratios: list[float] = []
+    for _ in range(9):  # by turns, until most of them agree, since the machine may be slow or fast for some seconds
+        one, two = figure(testbed, Chain(name, 1)), figure(testbed, Chain(name, 2))
+        ratios.append(two / one)
+        if len(ratios) > 2 and statistics.median(ratios) > 1.1:
+            return
+    pytest.fail(f"a second pod took these times the CPU time of the first: {ratios}")
 
 
 @pytest.mark.parametrize("name", ["linux-bridge", *slow("docker", "xdp-redirect")])
