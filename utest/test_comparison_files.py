@@ -13,6 +13,7 @@ from podperf.cpu_lists import parse_cpu_list
 from podperf.dataplanes import DATA_PLANES
 from podperf.experiments.comparison_files import COMPARISON_SCHEMA, ComparisonError, comparison_schema, load_comparison
 from podperf.kernel.cpus import Cpus
+from podperf.kubernetes.settings import TESTER_SCHEMA
 from podperf.metrics import METRICS
 from podperf.model import BOTH_DIRECTIONS, Chain
 from podperf.preflight.plan import plan
@@ -54,6 +55,26 @@ def test_shipped_comparisons_are_valid(path: Path) -> None:
 def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads(COMPARISON_SCHEMA.read_text()))
     assert comparison_schema()["properties"]["metric"]["enum"] == list(METRICS), "a new metric follows by itself"
+
+
+def test_settings_of_the_testers_pods_are_those_of_a_topology() -> None:
+    varied = comparison_schema()["$defs"]["tester"]["properties"]
+    known = TESTER_SCHEMA["properties"]
+    assert varied == {name: {key: known[name][key] for key in known[name] if key != "default"} for name in varied}
+
+
+def test_a_variant_overrides_single_settings_of_the_testers_pods(tmp_path: Path) -> None:
+    text = """version: 1
+name: pods
+chain: {data_plane: external, pods: 0}
+tester: {nodes: 2}
+variants:
+  - {name: host, tester: {host_network: true}}
+  - {name: pod}
+"""
+    host, pod = load_comparison(written(tmp_path, text)).variants
+    assert host.tester == {"nodes": 2, "host_network": True} and pod.tester == {"nodes": 2}
+    assert "network_police: unknown key" in "".join(problems(tmp_path, text.replace("nodes: 2", "network_police: 2")))
 
 
 def test_what_a_file_leaves_out_is_left_to_the_testbed(tmp_path: Path) -> None:

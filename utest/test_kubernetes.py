@@ -559,6 +559,24 @@ def test_settings_that_a_host_outside_does_not_go_with_are_named(
         settings_of(tmp_path, **settings)
 
 
+def test_the_base_line_of_a_pod_network_is_pods_in_the_networks_of_two_nodes(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, nodes=2, host_network=True)
+    pods = [each for each in planned(settings) if each["kind"] == "Pod"]
+    assert [pod["spec"]["hostNetwork"] for pod in pods] == [True, True]
+    assert settings.security_level == "privileged", "no other level allows the network of a node"
+    assert not settings.varied({"host_network": False}).host_network
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"nodes": 1}, {"destination": "service"}, {"network_policies": 10}, {"receive_threads": True}],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_what_pods_in_the_networks_of_nodes_cannot_have_is_named(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    with pytest.raises(PodperfError, match=rf"tester\.settings\.{next(iter(wrong))}: .* `host_network`"):
+        settings_of(tmp_path, **{"nodes": 2, "host_network": True, **wrong})
+
+
 def test_the_address_of_a_host_outside_is_that_of_its_interface() -> None:
     assert str(addresses_of(LocalHost(), TesterPort("lo"))[AddressFamily.IPV4]) == "127.0.0.1"
 

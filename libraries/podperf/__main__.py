@@ -25,6 +25,7 @@ COMMANDS = {
     "thresholds": "podperf.report.thresholds_command",
     "clean": "podperf.cleanup",
     "cluster": "podperf.cluster.command",
+    "cni-table": "run_command.cni_table",
     "image": "podperf.cluster.pod_image",
 }
 

@@ -87,6 +87,7 @@ class VariantResult:
             "chain": asdict(with_forwarder(self.variant.chain)),
             "placement": str(self.variant.placement) or None,
             **({"traffic": self.variant.traffic} if self.variant.traffic else {}),
+            **({"tester": dict(self.variant.tester)} if self.variant.tester else {}),
             "hooks": [hook.as_record() for hook in self.variant.hooks],
             "topology": self.topology,
             "record": self.record,

@@ -210,6 +210,7 @@ def _contender(data: Mapping[str, Any], common: Mapping[str, Any], path: Path, f
         flows,
         AddressFamily(traffic["family"]) if "family" in traffic else None,
         traffic.get("vlan"),
+        tester={**common["tester"], **data["tester"]},
     )
 
 

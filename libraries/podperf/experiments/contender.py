@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.figures import percent
@@ -135,6 +136,7 @@ class Contender:
     vlan: int | None = None  # the tag of test frames; None: the topology's
     figure: float | None = None
     quantity: PublishedQuantity | None = None
+    tester: Mapping[str, Any] = field(default_factory=dict, hash=False)  # settings in place of the topology's
 
     @property
     def traffic(self) -> str:

@@ -27,9 +27,12 @@ from podperf.testers.software import TESTER_BINARY
 DISCARDED = 49152  # the UDP port that test frames are for
 _FOLDER = "/run/podperf"
 _MOST_TOLD = 200  # characters of a wrong answer
+ADDRESS = "PODPERF_ADDRESS"  # an environment variable with the address of a pod, by which it finds its interface
+_INTERFACE = f"$(cat {_FOLDER}/interface)"
 _PROGRAM = (
-    f"mkfifo {_FOLDER}/requests && : >{_FOLDER}/answers && exec podperf-tester"
-    f' "--$1" eth0 --engine packet-ring --discard {DISCARDED}'
+    f"mkfifo {_FOLDER}/requests && : >{_FOLDER}/answers && ip -o address show to ${ADDRESS} |"
+    f' {{ read -r _ name _; echo "$name" >{_FOLDER}/interface; }} && exec podperf-tester'
+    f' "--$1" "{_INTERFACE}" --engine packet-ring --discard {DISCARDED}'
     f" <>{_FOLDER}/requests >>{_FOLDER}/answers 2>&1"
 )
 _WRITE = f'echo "$1" >{_FOLDER}/requests'
@@ -41,12 +44,15 @@ _READ = (
 # Prints MAC and next hop of the way to address $1. The answer to one echo request is not needed, but its ARP is, or its
 # neighbour solicitation.
 _WAY = (
-    'set -- "$1" $(ip route get "$1" | sed -n "s/.* via \\([0-9a-f.:]*\\).*/\\1/p"); hop=${2:-$1};'
+    f"interface={_INTERFACE};"
+    ' set -- "$1" $(ip route get "$1" | sed -n "s/.* via \\([0-9a-f.:]*\\).*/\\1/p"); hop=${2:-$1};'
     ' ping -c 1 -W 1 "$1" >/dev/null 2>&1;'
-    ' i=0; until ip neigh show to "$hop" dev eth0 | grep -q lladdr; do i=$((i + 1)); [ "$i" -le 20 ] || exit 1;'
+    ' i=0; until ip neigh show to "$hop" dev "$interface" | grep -q lladdr; do i=$((i + 1)); [ "$i" -le 20 ] || exit 1;'
     ' ping -c 1 -W 1 "$hop" >/dev/null 2>&1; sleep 0.1; done;'
-    ' ip neigh show to "$hop" dev eth0 | sed -n "s/.*lladdr \\([0-9a-f:]*\\).*/\\1/p"'
+    ' ip neigh show to "$hop" dev "$interface" | sed -n "s/.*lladdr \\([0-9a-f:]*\\).*/\\1/p"'
 )
+
+_MTU = f'cat "/sys/class/net/{_INTERFACE}/mtu"'
 
 Addresses = Mapping[AddressFamily, Address]
 
@@ -134,9 +140,9 @@ class PodPort(TesterEnd):
 
     @cached_property
     def _mtu(self) -> int:
-        said = self.execute("cat", "/sys/class/net/eth0/mtu").strip()
+        said = self.execute("sh", "-c", _MTU).strip()
         if not re.fullmatch(r"[0-9]{1,6}", said):
-            raise PodperfError(f"pod {self.facts.name} tells no MTU of its interface eth0: {said[:_MOST_TOLD]}")
+            raise PodperfError(f"pod {self.facts.name} tells no MTU of its interface: {said[:_MOST_TOLD]}")
         return int(said)
 
     def request(self, line: str) -> None:

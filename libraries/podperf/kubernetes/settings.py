@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -128,6 +128,11 @@ TESTER_SCHEMA: Mapping[str, Any] = {
             "enum": ["pod", "service", "host"],
             "default": "pod",
         },
+        "host_network": {
+            "title": "whether the pods are in the networks of their nodes: the base line of a pod network",
+            "type": "boolean",
+            "default": False,
+        },
         "receive_threads": {
             "title": "let a privileged pod on the node give each pod's interface a receive thread of its own",
             "type": "boolean",
@@ -166,6 +171,8 @@ class KubernetesSettings(ClusterSettings):
     node_names: tuple[str, ...] = ()  # of the left and the right pod, or of both; empty: the scheduler chooses
     start_timeout: float = START_TIMEOUT  # seconds
     host: TesterPort | None = None  # of the tester's machine, for the destination `host`
+    host_network: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict, repr=False)  # all of this, as `read` got it
 
     key: ClassVar[str] = "tester.settings"
     type: ClassVar[str] = "kubernetes"
@@ -179,7 +186,7 @@ class KubernetesSettings(ClusterSettings):
     @property
     def security_level(self) -> SecurityLevel:
         """See ClusterSettings. The tester needs CAP_NET_RAW, which `restricted` forbids."""
-        return "privileged" if self.receive_threads else "baseline"
+        return "privileged" if self.receive_threads or self.host_network else "baseline"
 
     @property
     def further_rights(self) -> tuple[Right, ...]:
@@ -203,7 +210,13 @@ class KubernetesSettings(ClusterSettings):
             names,
             float(settings["start_timeout"]),
             None if host is None else TesterPort(host["interface"], host.get("namespace")),
+            settings["host_network"],
+            settings,
         )
+
+    def varied(self, changes: Mapping[str, Any]) -> Self:
+        """These settings with some others in their place. WrongSetting if they contradict each other."""
+        return self.read({**self.given, **changes})
 
 
 def pods_of_tester(topology: Topology) -> KubernetesSettings | None:
@@ -213,6 +226,8 @@ def pods_of_tester(topology: Topology) -> KubernetesSettings | None:
 
 
 def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
+    if settings["host_network"]:
+        _refuse_within_host_network(settings)
     if settings["destination"] != "host":
         if "host" in settings:
             raise WrongSetting("host", allowed="only with `destination: host`")
@@ -223,6 +238,15 @@ def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
         raise WrongSetting("nodes", allowed="1 with `destination: host`, as there is one pod")
     if settings["network_policies"]:
         raise WrongSetting("network_policies", allowed="0 with `destination: host`, as policies select pods")
+
+
+def _refuse_within_host_network(settings: Mapping[str, Any]) -> None:
+    if (len(settings.get("node_names", ())) or settings["nodes"]) != 2:
+        raise WrongSetting("nodes", allowed="2 with `host_network`, as two pods of one node would have one interface")
+    for key, usual in {"destination": "pod", "network_policies": 0, "receive_threads": False}.items():
+        if settings[key] != usual:
+            allowed = f"{str(usual).lower()} with `host_network`, as the pods have no network of their own"
+            raise WrongSetting(key, allowed=allowed)
 
 
 Isolation = Literal["none", "shared", "exclusive"]

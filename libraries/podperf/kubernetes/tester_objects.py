@@ -10,7 +10,7 @@ from typing import Any
 from podperf.frames import AddressFamily
 from podperf.kubernetes import manifests
 from podperf.kubernetes.manifests import NodeOf, PodWishes
-from podperf.kubernetes.ports import DISCARDED, command_of
+from podperf.kubernetes.ports import ADDRESS, DISCARDED, command_of
 from podperf.kubernetes.settings import KubernetesSettings
 
 SIDES = ("left", "right")
@@ -50,7 +50,12 @@ def tester_pod(
 ) -> dict[str, Any]:
     """The pod that is a port of the tester. `place` relates its node to the other pod's."""
     security = WITH_NET_ADMIN if settings.receive_threads else manifests.OF_TESTER
-    return manifests.pod(f"tester-{side}-{run}", run, owners, command_of(side), settings.wishes, place, security)
+    name, command = f"tester-{side}-{run}", command_of(side)
+    found = manifests.pod(name, run, owners, command, settings.wishes, place, security)
+    found["spec"]["hostNetwork"] = settings.host_network
+    (container,) = found["spec"]["containers"]
+    container["env"] = [{"name": ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+    return found
 
 
 def pods_of(settings: KubernetesSettings) -> tuple[str, ...]:

@@ -96,6 +96,9 @@ def _variant(each: VariantResult) -> Html:
     ]
     if str(variant.placement):
         found.insert(1, ("Placement", str(variant.placement)))
+    if variant.tester:
+        said = ", ".join(f"{name}: {str(value).lower()}" for name, value in variant.tester.items())
+        found.insert(1, ("Pods of the tester", said))
     if variant.traffic:
         found.insert(1, ("Traffic", variant.traffic))
     hooks = [_hook(hook) for hook in variant.hooks]

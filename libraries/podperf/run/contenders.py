@@ -27,6 +27,7 @@ from podperf.testbed.hooks import chosen, in_shell, run_command, run_hook
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import SystemUnderTest, WorkerSite, addressed, memory_of, refuse_other_pages
+from podperf.testbed.testbed import Testbed
 from podperf.testers.base import TesterLimits
 from podperf.topology import Hook, Moment
 
@@ -53,6 +54,8 @@ class Contenders:
     links: dict[str, float | None] = field(default_factory=dict)  # bit/s of the slowest port; None: no port has a speed
     shortest_trial: float = 0.0  # seconds of the shortest trial that the tester can do well
     _described: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _testbeds: dict[str, Testbed] = field(default_factory=dict)
+    _testers: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # those of contenders' own testbeds, described
 
     @property
     def doubt(self) -> str:
@@ -64,7 +67,8 @@ class Contenders:
         for contender in contenders:
             if contender.chain.data_plane not in DATA_PLANES:
                 raise Unavailable(f"this version of podperf has no data plane {contender.chain.data_plane!r}")
-            self.equipment.testbed.demand(contender.chain)
+            self._testbeds[contender.name] = self._testbed_of(contender)
+            self._testbeds[contender.name].demand(contender.chain)
         record = self.test.record
         self.placed |= {contender.name: self._place(contender) for contender in contenders}
         known = {
@@ -82,7 +86,7 @@ class Contenders:
         Raises Unavailable if its memory should be in pages of a size, and is in others.
         """
         name, chain, traffic = contender.name, contender.chain, self.traffics[contender.name]
-        testbed, placed = self.equipment.testbed, self.placed[contender.name]
+        testbed, placed = self._testbeds[contender.name], self.placed[contender.name]
         first = partial(run_before, contender, testbed.workers[: chain.workers])
         with (
             testbed.build_placed(placed, chain, traffic.frame, traffic.directions, first, traffic.headers) as sut,
@@ -117,13 +121,25 @@ class Contenders:
         self._described[name] = sut.describe()
         self.memory[name] = memory_of(sut)
         record.data_plane, record.tester = self._described, sut.tester.describe()
+        if self._testbeds[name] is not self.equipment.testbed:
+            self._testers[name] = record.tester
+            record.tester = {**record.tester, "variants": self._testers}
         interfaces = interfaces_of(sut)
         self.links[name], self.shortest_trial = link_speed(interfaces), sut.tester.shortest_trial
         named = {f"{name}: {interface}": each for interface, each in interfaces.items()}
         record.interfaces = {**record.interfaces, **named}
         if self.known is not None:
             traffic = AddressedTraffic(self.traffics[name])
-            self.limits[name] = self.known.on_link(self.links[name], traffic, sut.tester.facts.engine)
+            engine, testbed = sut.tester.facts.engine, self._testbeds[name]
+            self.limits[name] = self.known.on_link(self.links[name], traffic, engine, testbed)
+
+    def _testbed_of(self, contender: Contender) -> Testbed:
+        """The testbed of the run or, until the end of the test, one with pods that are the contender's own."""
+        if not contender.tester:
+            return self.equipment.testbed
+        testbed = self.equipment.testbed.with_pods(contender.tester)
+        self.test.undo.callback(testbed.close)
+        return testbed
 
     def _place(self, contender: Contender) -> Placed:
         wanted, testbed, usual = contender.placement, self.equipment.testbed, self.equipment.placement

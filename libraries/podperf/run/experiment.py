@@ -40,6 +40,10 @@ from podperf.testers.base import UNPACED
 from podperf.topology import MethodSettings
 
 WARM_UP = 0.1  # seconds of a trial of MRR that do not count
+_SENT_BY_PODS = (
+    "the CPU of the sending pod does the network's work for each frame, beside the tester's own, which is the same in "
+    "all variants: where the pod sends all that it can, the figure is the rate of sending through this network"
+)
 NO_COST = "cost is compared on a counted machine only (topologies/counted.yaml)"
 
 
@@ -212,6 +216,7 @@ class VariantRounds(_VariantTest):
         )
         noisy, figures = sum(self._noisy.values()), sum(map(len, found.rounds))
         remarks = [
+            *([_SENT_BY_PODS] if any(variant.tester for variant in self.comparison.variants) else []),
             *([f"the machine was noisy at {noisy} of {count(figures, 'figure')}"] if noisy else []),
             *(f"a figure of {name} is in doubt: {doubt}" for name, doubt in self._doubts.items()),
         ]
@@ -250,6 +255,8 @@ class VariantRounds(_VariantTest):
             reasons = (found.methods.get(metric.method) or {}).get("missing") or {}
             why = "; ".join(dict.fromkeys(reasons.values())) or "the trials found none in this round"
             raise PodperfError(f"variant {name!r} has no {metric.label}: {why}")
+        if variant.tester:
+            figure = replace(figure, lower_bound=False)
         if figure.doubt:
             self._doubts[name] = figure.doubt
         if (noise := total(found.noises.values())) is not None:

@@ -10,6 +10,7 @@ from podperf.metrics import RATIO, Measured, Metrics, Need, rates
 from podperf.model import AddressedTraffic, TrafficProfile, line_rate
 from podperf.records import TestRecord
 from podperf.run.session import Session
+from podperf.testbed.testbed import Testbed
 from podperf.testers.base import Tester, TesterLimits
 from podperf.testers.calibration import calibrate, calibrate_sending, check_clock
 from podperf.testers.faults import Fault
@@ -26,33 +27,34 @@ class KnownLimits:
     def __init__(self, session: Session, patience: Patience) -> None:
         self.clock = time.monotonic  # the reference for the tester's clock
         self._session, self._patience = session, patience
-        self._found: dict[tuple[TrafficProfile, Engine], TesterLimits] = {}
+        self._found: dict[tuple[Testbed, TrafficProfile, Engine], TesterLimits] = {}
         self._clocks: dict[Engine, Fault | None] = {}  # the fault of each tester's clock, which is checked once
 
-    def on_link(self, link: float | None, traffic: AddressedTraffic, engine: Engine) -> TesterLimits:
+    def on_link(self, link: float | None, traffic: AddressedTraffic, engine: Engine, testbed: Testbed) -> TesterLimits:
         """The limits with this traffic on a link of `link` bit/s, which loses what is above its rate. None: the link
-        sets no limit."""
-        limits = self._with(traffic, engine)
+        sets no limit. A testbed may have a tester of its own."""
+        limits = self._with(traffic, engine, testbed)
         if link and (rate := line_rate(link, traffic.frame)) < limits.maximum_load:
             return limits.held_to(rate, "the line rate of the link")
         return limits
 
-    def _with(self, traffic: AddressedTraffic, engine: Engine) -> TesterLimits:
+    def _with(self, traffic: AddressedTraffic, engine: Engine, testbed: Testbed) -> TesterLimits:
         """The limits with this traffic. A tester with a fault is tried again in each test; while the fault is the same,
         its first figures stay."""
-        known = self._found.get((traffic.profile, engine))
+        key = testbed, traffic.profile, engine
+        known = self._found.get(key)
         if known is None or known.faults:
             await_quietness(self._session.equipment.quietness, self._patience, self._session.progress.waiting)
-            limits = self._calibrated(traffic, engine).held_to(self._session.topology.tester.maximum_load)
+            limits = self._calibrated(traffic, engine, testbed).held_to(self._session.topology.tester.maximum_load)
             if known is None or limits.kinds_of_faults != known.kinds_of_faults:
-                self._found[traffic.profile, engine] = limits
+                self._found[key] = limits
                 if limits.faults:
                     follows = NOT_BELIEVED if limits.doubt_of_rates else NO_LATENCIES
                     self._session.progress.note(f"{limits.doubt}. {follows}")
-        return self._found[traffic.profile, engine]
+        return self._found[key]
 
-    def _calibrated(self, traffic: AddressedTraffic, engine: Engine) -> TesterLimits:
-        testbed, settings = self._session.equipment.testbed, self._session.topology.tester
+    def _calibrated(self, traffic: AddressedTraffic, engine: Engine, testbed: Testbed) -> TesterLimits:
+        settings = self._session.topology.tester
         if settings.kind.has_ports_of_its_own:
             tester = testbed.tester_with_ports()
             known = self._known_faults(tester, traffic, engine)

@@ -222,7 +222,9 @@ def set_up(
     record.interfaces = interfaces_of(sut)
     record.link_bits_per_second = link_speed(record.interfaces)
     if not session.topology.counts_instructions:  # where no rate is judged
-        record.limits = shared.limits.on_link(record.link_bits_per_second, traffic, sut.tester.facts.engine)
+        record.limits = shared.limits.on_link(
+            record.link_bits_per_second, traffic, sut.tester.facts.engine, equipment.testbed
+        )
     test.undo.callback(_last_look, record, sut, sut.read_tables())
     cost = partial(measure_cost, test, sut, equipment.testbed, profile, shared.bare_paths, session.profiler)
     return Measurement(test, sut, traffic, record.limits, session.topology.method, shared.baselines, cost, build=again)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 from podperf.allocation import USUAL_ALLOCATION, PodAllocation
 from podperf.cpu_plan import CpuPlan, plan_cpus
@@ -19,6 +19,7 @@ from podperf.frames import PLAIN, Headers
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
+from podperf.kubernetes.settings import pods_of_tester
 from podperf.model import CABLE, Chain, Direction, FrameSize, PageSize
 from podperf.pods.base import PodProgram
 from podperf.pods.forwarders import application_named
@@ -31,7 +32,7 @@ from podperf.testbed.placement import nic_node
 from podperf.testbed.scenarios import Placed, Scenario, place_scenario
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testbed.worker_ports import received_by_threads
-from podperf.topology import Engine, Topology
+from podperf.topology import Engine, Topology, WrongSetting
 
 ORDINARY_MTU = 1500
 
@@ -177,6 +178,20 @@ class Testbed(Machines):
             replace(worker, placement=replace(worker.placement, hugepages=size)) for worker in self.workers
         ]
         return found
+
+    def with_pods(self, changes: Mapping[str, Any]) -> Self:
+        """This testbed, with two pods of its own as the tester's ports, which differ in these settings. Close it.
+
+        Raises Unavailable if the tester's ports are no pods, and PodperfError for settings that contradict each other.
+        """
+        pods = pods_of_tester(self.topology)
+        if pods is None:
+            raise Unavailable(f"settings of the tester's pods need a cluster, and {self.topology.path} names none")
+        try:
+            settings = replace(self.topology.tester, kind=pods.varied(changes))
+        except WrongSetting as error:
+            raise PodperfError(f"tester.{'.'.join(map(str, error.key))}: allowed: {error.allowed}") from error
+        return type(self)(replace(self.topology, tester=settings), self.workers, self.tester_host)
 
     def demand_pages(self, chain: Chain, size: PageSize) -> None:
         """Raises Unavailable with the remedy if the worker cannot give this chain pages of this size now."""

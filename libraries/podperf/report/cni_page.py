@@ -1,0 +1,213 @@
+"""The table of networks of a cluster: as one HTML page with plots, as Markdown, and as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any, Self
+
+import podperf
+from podperf.figures import kpps, percent, short
+from podperf.metrics import METRICS
+from podperf.report import svg
+from podperf.report.html import TableRow, element, framed, plots, table
+
+FIGURES = ("ndr", "pdr", "latency_p50", "latency_p99")  # of a row of a suite, if it has them
+HOW_TO_READ = (
+    "A share is the rate of the pods divided by that of pods in the networks of the same two nodes. Both are measured "
+    "by turns, and the share has the interval of the comparison (95 % confidence). The CPU of the "
+    "sending pod does the network's work for each frame, so a rate includes the cost of sending. Two networks were not "
+    "up at the same time: the order of two rows is no finding."
+)
+NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class Share:
+    """The rate of pods beside that of the nodes' own network: medians of the rounds, in frames/s, and their ratio.
+
+    An open end of the interval is None. Without figures, `reason` says why.
+    """
+
+    pods: float = 0.0
+    host: float = 0.0
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+    rounds: int = 0
+    reason: str = ""
+
+    @classmethod
+    def of(cls, comparison: Mapping[str, Any]) -> Self:
+        """The share in the document of a comparison with two variants, of which the host network is the first."""
+        (host, pods) = (median(each["figures"]) for each in comparison["variants"])
+        judged = comparison["variants"][1]["judgement"]
+        share, low, high = (None if judged[key] is None else 1 + judged[key] for key in ("share", "low", "high"))
+        return cls(pods, host, share, low, high, judged["rounds"])
+
+    def __str__(self) -> str:
+        if self.share is None:
+            return NOTHING
+        ends = " to ".join("open" if end is None else f"{end:.2f}" for end in (self.low, self.high))
+        return f"{self.share:.2f} ({ends})"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of one row of a suite by their metrics, in SI units. Without figures, `reason` says why."""
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class NetworkRow:
+    """One network: the seconds until pods can reach each other, bytes of memory of the whole cluster, its shares by the
+    way of the frames, and the figures of rows by their place.
+
+    `reason` says why it could not be started.
+    """
+
+    title: str
+    ready: float = 0.0
+    memory: int = 0
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    figures: Mapping[str, Figures] = field(default_factory=dict)
+    seconds: float = 0.0
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """In JSON types only."""
+        return asdict(self)
+
+
+def tables(rows: Sequence[NetworkRow]) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+    """The tables, each with its title, heads and rows of cells."""
+    measured = [row for row in rows if not row.reason]
+    ways = list(dict.fromkeys(way for row in measured for way in row.shares))
+    heads = ("Network", *ways)
+    yield "Share of the nodes' own network, MRR", heads, [(row.title, *_shares(row, ways)) for row in measured]
+    rates = [(row.title, _host(row), *(_rate(row, way) for way in ways)) for row in measured]
+    yield "MRR, kpps", ("Network", "host network", *ways), rates
+    places = list(dict.fromkeys(place for row in measured for place in row.figures))
+    columns = [(place, name) for place in places for name in FIGURES if any(_has(row, place, name) for row in measured)]
+    heads = ("Network", *(f"{METRICS[name].head}, {METRICS[name].quantity.unit}, {place}" for place, name in columns))
+    yield (
+        "Loss-free rates and latency",
+        heads,
+        [(row.title, *(_figure(row, place, name) for place, name in columns)) for row in measured],
+    )
+    yield (
+        "The networks",
+        ("Network", "ready, s", "memory of the cluster, MB", "measured in, s"),
+        [(row.title, f"{row.ready:.0f}", f"{row.memory / 1e6:.0f}", f"{row.seconds:.0f}") for row in measured],
+    )
+
+
+def reasons(rows: Sequence[NetworkRow]) -> list[str]:
+    """A sentence for each figure that is not there."""
+    found = []
+    for row in rows:
+        named = {"": row.reason, **{way: share.reason for way, share in row.shares.items()}}
+        named |= {f"loss-free rates, {place}": figures.reason for place, figures in row.figures.items()}
+        found += [f"{row.title}{f', {what}' if what else ''}: {reason}" for what, reason in named.items() if reason]
+    return found
+
+
+def _shares(row: NetworkRow, ways: Sequence[str]) -> list[str]:
+    return [str(row.shares.get(way, Share())) for way in ways]
+
+
+def _rate(row: NetworkRow, way: str) -> str:
+    share = row.shares.get(way, Share())
+    return kpps(share.pods) if share.rounds else NOTHING
+
+
+def _host(row: NetworkRow) -> str:
+    found = [share.host for share in row.shares.values() if share.rounds]
+    return kpps(median(found)) if found else NOTHING
+
+
+def _has(row: NetworkRow, place: str, name: str) -> bool:
+    return name in row.figures.get(place, Figures()).values
+
+
+def _figure(row: NetworkRow, place: str, name: str) -> str:
+    found = row.figures.get(place, Figures()).values.get(name)
+    return NOTHING if found is None else short(found / METRICS[name].quantity.scale)
+
+
+def cni_text(rows: Sequence[NetworkRow], width: int) -> str:
+    """All tables as text."""
+    lines: list[str] = []
+    for title, heads, cells in tables(rows):
+        sizes = [max(len(line[column]) for line in (heads, *cells)) for column in range(len(heads))]
+        if sum(sizes) + 2 * len(sizes) > width:  # one line for each figure
+            lines += [title, *(f"  {line[0]}, {head}: {cell}" for line in cells for head, cell in _pairs(heads, line))]
+        else:
+            lines += [title, *("  ".join(map(str.ljust, line, sizes)).rstrip() for line in (heads, *cells))]
+        lines.append("")
+    return "\n".join([*lines, *reasons(rows)])
+
+
+def _pairs(heads: Sequence[str], line: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return zip(heads[1:], line[1:], strict=True)
+
+
+def cni_markdown(rows: Sequence[NetworkRow]) -> str:
+    """All tables for a page of the documentation."""
+    lines: list[str] = []
+    for title, heads, cells in tables(rows):
+        lines += [f"**{title}**", ""]
+        lines += [f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *cells)]
+        lines.append("")
+    return "\n".join([*lines, *(f"- {reason}" for reason in reasons(rows))]).rstrip() + "\n"
+
+
+def cni_page(rows: Sequence[NetworkRow]) -> str:
+    """The whole page."""
+    return framed("What a cluster's network costs", *_body(rows))
+
+
+def _body(rows: Sequence[NetworkRow]) -> Iterator[Any]:
+    yield element("h1", "What a cluster's network costs")
+    yield element("p", HOW_TO_READ)
+    ways = dict.fromkeys(way for row in rows for way in row.shares)
+    yield plots(shares_plot(way, rows) for way in ways)
+    for title, heads, cells in tables(rows):
+        yield element("h2", title)
+        yield table(heads, map(TableRow, cells), numeric=range(1, len(heads)))
+    if left_out := reasons(rows):
+        yield element("h2", "Not measured")
+        yield element("ul", *(element("li", reason) for reason in left_out))
+    yield element("footer", f"podperf {podperf.__version__}")
+
+
+_WIDTH, _LABEL, _BAR, _GAP, _TOP = 720, 220, 14, 8, 30
+
+
+def shares_plot(way: str, rows: Sequence[NetworkRow]) -> str:
+    """An SVG with a bar and an interval for each network's share. Empty without any share."""
+    drawn = [(row.title, share) for row in rows if (share := row.shares.get(way, Share())).share is not None]
+    if not drawn:
+        return ""
+    scale = svg.ticks(max(1.0, *(share.high or share.share or 0 for _, share in drawn)))
+
+    def x(share: float) -> float:
+        return _LABEL + min(share, scale[-1]) / scale[-1] * (_WIDTH - _LABEL - 20)
+
+    floor = _TOP + len(drawn) * (_BAR + _GAP)
+    shapes = [*svg.columns(((x(each), percent(each)) for each in scale), _TOP, floor)]
+    for place, (title, share) in enumerate(drawn):
+        y = _TOP + place * (_BAR + _GAP)
+        middle = y + _BAR / 2
+        assert share.share is not None
+        shapes.append(svg.text(_LABEL - 8, middle + 4, title, anchor="end"))
+        shapes.append(svg.box(x(0), y, x(share.share) - x(0), _BAR, "#364fc7", title=f"{title}: {share}"))
+        ends = [x(scale[-1] if end is None else end) for end in (share.low or 0.0, share.high)]
+        shapes.append(svg.line(ends[0], middle, ends[1], middle, svg.INK, width=1.4))
+        shapes += [svg.line(end, middle - 4, end, middle + 4, svg.INK, width=1.4) for end in ends]
+    shapes.append(svg.line(x(1), _TOP, x(1), floor, svg.INK, dash="3 3"))
+    head = svg.text(0, 14, f"{way}: share of the nodes' own network", weight="bold")
+    return svg.document(_WIDTH, floor + 26, f"share of the nodes' own network, {way}", head, *shapes)

@@ -1,0 +1,64 @@
+"""The table of networks of a cluster: shares of the nodes' own network, and what was not measured, with its reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from podperf.errors import PodperfError
+from podperf.experiments.comparison_files import load_comparison
+from podperf.report.cni_page import Figures, NetworkRow, Share, cni_markdown, cni_page, cni_text
+from run_command.cni_table import WAYS, Way, comparison_of
+
+WAY = "pod to pod, two nodes"
+
+
+def compared(host: list[float], pods: list[float], share: float | None, low: float | None, high: float | None) -> Share:
+    """The share of a document as `podperf compare` writes it."""
+    judged = {"share": share, "low": low, "high": high, "rounds": len(pods)}
+    variants = [{"figures": host, "judgement": None}, {"figures": pods, "judgement": judged}]
+    return Share.of(json.loads(json.dumps({"variants": variants})))
+
+
+SHARE = compared([200e3, 220e3, 210e3], [100e3, 110e3, 105e3], -0.5, -0.6, -0.4)
+ROWS = [
+    NetworkRow("flannel:vxlan", 21.4, 700_000_000, {WAY: SHARE}, {"one node": Figures({"ndr": 90e3})}, 250.0),
+    NetworkRow("plain", 23.0, 650_000_000, {WAY: Share(reason="no <Service>")}, {"one node": Figures(reason="late")}),
+    NetworkRow("cilium:tunnel", reason="this kernel has no VXLAN"),
+]
+
+
+def test_a_share_is_that_of_the_pods_beside_the_network_of_the_nodes() -> None:
+    assert (SHARE.pods, SHARE.host, SHARE.rounds) == (105e3, 210e3, 3)
+    assert str(SHARE) == "0.50 (0.40 to 0.60)"
+    assert str(compared([1.0], [1.0], 0.0, None, 0.1)) == "1.00 (open to 1.10)"
+    assert str(compared([1.0], [1.0], None, None, None)) == "-"
+
+
+@pytest.mark.parametrize("made", [cni_markdown(ROWS), cni_text(ROWS, 200), cni_text(ROWS, 40)])
+def test_each_form_has_the_figures_and_the_reason_for_each_one_that_is_missing(made: str) -> None:
+    for words in ("0.50 (0.40 to 0.60)", "105", "210", "90", "21", "700"):
+        assert words in made
+    for reason in ("no <Service>", "late", "cilium:tunnel: this kernel has no VXLAN"):
+        assert reason in made
+
+
+def test_the_page_escapes_what_it_shows_and_has_a_plot() -> None:
+    page = cni_page(ROWS)
+    assert "no &lt;Service&gt;" in page and "<Service>" not in page
+    assert page.count("<svg") == 1 and "flannel:vxlan: 0.50 (0.40 to 0.60)" in page
+    assert cni_page([]).count("<svg") == 0
+
+
+def test_each_way_is_a_comparison_that_podperf_takes(tmp_path: Path) -> None:
+    path = tmp_path / "way.yaml"
+    for way in WAYS:
+        path.write_text(comparison_of(way))
+        host, pods = load_comparison(path).variants
+        assert host.tester == {"nodes": 2, "host_network": True} and pods.tester == way.pods
+        assert host.frame == pods.frame and host.family == pods.family
+    with pytest.raises(PodperfError, match="unknown key"):
+        path.write_text(comparison_of(Way("wrong", {"node": 1})))
+        load_comparison(path)
