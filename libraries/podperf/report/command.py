@@ -19,6 +19,7 @@ from podperf.printable import printable
 from podperf.records.reading import UNFORESEEN
 from podperf.report.conformance import assess, latest_of, to_json
 from podperf.report.costs_command import FORMS, report_beside_accepted, report_costs
+from podperf.report.csv_table import csv_table
 from podperf.report.files import write_file, write_report
 from podperf.report.history_page import report_history
 from podperf.report.listing import report_listing
@@ -101,21 +102,18 @@ variants on a counted machine."""
         metavar="FILE",
         help="write the figures of the newest run for Prometheus, also of a history (docs/ci.md)",
     )
+    parser.add_argument(
+        "--csv",
+        type=optional_path,
+        metavar="FILE",
+        help="write the figures of these results folders as a table, one line each (docs/records.md)",
+    )
 
 
 def main(chosen: Namespace) -> int:
     """`podperf report RESULTS…`, `--history FOLDER` and `--costs …`. Returns the exit code."""
+    _refuse_contradictions(chosen)
     costs = chosen.costs
-    if bool(chosen.results) + (chosen.history is not None or costs is not None) != 1:
-        raise BadArguments(f"give results folders, or --history FOLDER, or {FORMS}")
-    if costs is not None and len(costs) not in ((0, 1) if chosen.history else (1, 2, 3)):
-        raise BadArguments(f"give {FORMS}")
-    if costs is not None and chosen.openmetrics:
-        raise BadArguments("--openmetrics is an option of a run, and of --history FOLDER without --costs")
-    if chosen.listing is not None and not chosen.results:
-        raise BadArguments("--listing FUNCTION is an option of results folders")
-    if not chosen.history and (chosen.ignore or chosen.acknowledged):
-        raise BadArguments("--ignore and --acknowledged are options of --history FOLDER")
     output = chosen.output and chosen.output.resolve()  # the user may name a link
     if chosen.history and costs is not None:
         run = Path(costs[0]) if costs else None
@@ -128,12 +126,30 @@ def main(chosen: Namespace) -> int:
         return report_costs(costs, chosen.output)
     if chosen.listing is not None:
         return report_listing(chosen.results, chosen.listing)
+    if chosen.csv:
+        write_file(chosen.csv, csv_table(record for run in read_runs(chosen.results)[0] for record in run.records))
     if are_many(chosen.results):
         return _report_nodes(chosen.results, output, chosen.openmetrics)
     runs, unread = read_runs(chosen.results)
     for each in unread:
         say(f"not read: {each}")
     return _report_runs(runs, output, chosen.openmetrics) or (ExitCode.NOT_DONE if unread else ExitCode.FINE)
+
+
+def _refuse_contradictions(chosen: Namespace) -> None:
+    costs = chosen.costs
+    if bool(chosen.results) + (chosen.history is not None or costs is not None) != 1:
+        raise BadArguments(f"give results folders, or --history FOLDER, or {FORMS}")
+    if costs is not None and len(costs) not in ((0, 1) if chosen.history else (1, 2, 3)):
+        raise BadArguments(f"give {FORMS}")
+    if costs is not None and chosen.openmetrics:
+        raise BadArguments("--openmetrics is an option of a run, and of --history FOLDER without --costs")
+    if chosen.csv and not chosen.results:
+        raise BadArguments("--csv is an option of results folders: give some or all of a history")
+    if chosen.listing is not None and not chosen.results:
+        raise BadArguments("--listing FUNCTION is an option of results folders")
+    if not chosen.history and (chosen.ignore or chosen.acknowledged):
+        raise BadArguments("--ignore and --acknowledged are options of --history FOLDER")
 
 
 def _report_runs(runs: Runs, output: Path | None, openmetrics_file: Path | None) -> int:
