@@ -259,6 +259,16 @@ def test_not_root(machine: Machine, command: str) -> None:
     assert machine.calls() == []
 
 
+def test_who_may_start_pods_may_measure_a_cluster(ready: Machine) -> None:
+    """The pods send and count, and nothing of this machine does."""
+    ready.is_root(False)
+    for name, kind in {"cluster": "kubernetes", "lab": "software"}.items():
+        (ready.root / f"{name}.yaml").write_text(f"version: 1\ntester:\n  type: {kind}\n")
+    for command in ("run", "compare"):
+        assert "needs root" not in ready.podperf(command, str(ready.root / "cluster.yaml")).stderr
+        assert "needs root" in ready.podperf(command, str(ready.root / "lab.yaml")).stderr
+
+
 def test_missing_packages_without_root(machine: Machine) -> None:
     machine.is_root(False)
     assert re.search(

@@ -16,6 +16,7 @@ from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login
 from podperf.progress import Progress
 from podperf.run.session import Equipment, Session
+from podperf.testers import TESTERS
 from podperf.topology import SCHEMA_PATH, Topology, load_topology
 
 THERE = "192.0.2.20"
@@ -98,6 +99,20 @@ def test_who_is_not_root_is_told_so_once(session: Session, monkeypatch: pytest.M
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(PodperfError, match=r"^measuring on this machine needs root"):
         session.open()
+
+
+def test_a_cluster_is_measured_without_root_and_this_machine_is_left_alone(
+    tmp_path: Path, put_back: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reached(*_: object) -> None:
+        raise PodperfError("now the machines are taken")
+
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("podperf.run.session.machines_of", reached)
+    cluster = load_topology(SCHEMA_PATH.parent / "kubernetes.yaml", testers=TESTERS)
+    with pytest.raises(PodperfError, match="now the machines are taken"):
+        Session(cluster, tmp_path, Progress(io.StringIO())).open()
+    assert put_back == []
 
 
 @pytest.mark.usefixtures("there")

@@ -163,13 +163,14 @@ class Session:
         self._undo.close()
 
     def _open(self) -> None:
-        if self.topology.uses_this_machine and os.geteuid() != 0:
+        is_root = os.geteuid() == 0
+        if _measures_here(self.topology) and not is_root:
             raise PodperfError(
                 "measuring on this machine needs root, for network namespaces and BPF programs: run it with sudo"
             )
         for line in self.topology.outdated:
             self.progress.note(line)
-        if not self.topology.counts_instructions:  # which disturbs nobody, and is disturbed by nobody
+        if is_root and not self.topology.counts_instructions:  # which disturbs nobody, and is disturbed by nobody
             self._take_this_machine()
         if earlier := set_aside(self.results):
             self.progress.note(f"records of an earlier run lay in {self.results}; they are in {earlier.name} now")
@@ -224,6 +225,12 @@ class Session:
             with suppress(PodperfError):
                 self._give_machines_back()
             self._take_machines()
+
+
+def _measures_here(topology: Topology) -> bool:
+    """False if all frames begin and end elsewhere: in pods of a cluster, or on machines behind SSH."""
+    pods = pods_of_tester(topology)
+    return topology.uses_this_machine and not (pods is not None and pods.runs_already)
 
 
 def booted(
