@@ -15,7 +15,9 @@ from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX, NetworkNamespace, add_namespace
+from podperf.kubernetes.settings import pods_of_tester
 from podperf.model import Direction, FrameSize, TrafficProfile, Trial
+from podperf.run import Session
 from podperf.testbed.isolation import FrameWatch, SshSession, addresses_in_test_network, refuse_shared_ports
 from podperf.testbed.system_under_test import addressed
 from podperf.topology import PortSettings
@@ -23,6 +25,16 @@ from Testbed import open_run
 
 Use = Literal["default route", "address", "SSH session"]
 PUBLIC_ADDRESS, PEER = "192.0.2.1", "192.0.2.2"  # TEST-NET-1, RFC 5737
+
+
+def _with_ports_of_its_own() -> Session:
+    """The session of this run. Unavailable if the tester's ports are pods, which share a network with others."""
+    session = open_run().session
+    if pods_of_tester(session.topology) is not None:
+        raise Unavailable(
+            "the tester's ports are pods in the live network of a cluster: there is no network to isolate"
+        )
+    return session
 
 
 @library(scope="SUITE", version=__version__, doc_format="MARKDOWN")
@@ -43,7 +55,7 @@ class Isolation:
     @keyword
     def ports_should_be_isolated(self) -> None:
         """Fails unless the ports of this topology (the tester's and the workers') carry only test traffic."""
-        session = open_run().session
+        session = _with_ports_of_its_own()
         session.equipment.testbed.refuse_shared_ports()
         logger.info(
             "the ports exist and are free" if session.topology.existing_ports else "the run makes its own ports"
@@ -55,6 +67,7 @@ class Isolation:
 
         Fails unless podperf accepts the interface before it is in use, and refuses it afterwards.
         """
+        _with_ports_of_its_own()
         with ExitStack() as undo:
             namespace = add_namespace(LocalHost(), "in-use", undo)
             add_veth(namespace, near="port", far="other", mtu=1500)
@@ -86,7 +99,7 @@ class Isolation:
         A test frame has an address of the test network, or the signature of podperf's own tester, whatever its
         addresses are. Some VPNs give a machine an address in the test network. Frames from or to such an address do not
         count, unless they have the signature."""
-        session = open_run().session
+        session = _with_ports_of_its_own()
         testbed, tester = session.equipment.testbed, session.topology.tester
         self._watches = []
         taken: dict[str | None, list[str]] = {}  # the tester's ports, by their namespace

@@ -39,6 +39,11 @@ def test_by_default() -> None:
     assert Command.parse([]).sources == (str(SUITES),)
 
 
+def test_who_chooses_no_rows_of_a_cluster_gets_all_of_them() -> None:
+    assert options("topologies/kubernetes.yaml")["include"] == ["kubernetes"]
+    assert options("topologies/kubernetes.yaml", "--include", "mrr")["include"] == ["mrr"]
+
+
 @pytest.mark.parametrize(
     "choice",
     [

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -16,8 +17,12 @@ from robot.errors import DataError, Information
 from robot.run import USAGE
 from robot.utils import ArgumentParser
 
+from podperf.errors import PodperfError
+from podperf.kubernetes.settings import pods_of_tester
 from podperf.nearness import proposed_paths
 from podperf.records import record_files
+from podperf.testers import TESTERS
+from podperf.topology import load_topology
 
 ROOT = Path(__file__).parents[2]
 RESULTS, SUITES, TOPOLOGIES = ROOT / "results", ROOT / "tests", ROOT / "topologies"
@@ -98,7 +103,7 @@ class Command:
         if self.topology:
             options["variable"].append(f"TOPOLOGY:{Path(self.topology).absolute()}")
         if not any(name in given for name in CHOICES) and all(map(_is_own, self.suites)):
-            options["include"] = ["quick"]
+            options["include"] = [_usual_tag(self.topology)]
         if self.suites and self._are_parts:
             options["parseinclude"] = [*given.get("parseinclude", ()), *self.suites]
         return options
@@ -125,6 +130,14 @@ class Command:
                 for each in value if isinstance(value, list) else [value]:
                     words += [f"--{name}", each]
         return shlex.join([*words, *([self.topology] if self.topology else []), *self.suites])
+
+
+def _usual_tag(topology: str | None) -> str:
+    """The tag of the tests for who chooses none: the rows of a cluster's network, if the tester is in pods of one."""
+    with suppress(PodperfError):  # the run tells the mistakes of the file
+        if topology and pods_of_tester(load_topology(topology, testers=TESTERS)) is not None:
+            return "kubernetes"
+    return "quick"
 
 
 def _is_own(suite: str) -> bool:

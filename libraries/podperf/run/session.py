@@ -45,12 +45,13 @@ class Equipment:
     placement.
 
     `cpus` are all CPUs of each worker, from left to right. `environment` describes the machines in the records.
+    `quietness` is None for pods of a cluster: nobody watches the CPUs of their nodes.
     """
 
     testbed: Testbed
     cpus: Sequence[Cpus]
     environment: Mapping[str, Any]
-    quietness: Quietness
+    quietness: Quietness | None
 
     @classmethod
     def on(
@@ -91,7 +92,7 @@ class Equipment:
         ]
         return {**self.environment, "placement_remarks": said}
 
-    def watch(self, suts: Sequence[Collection[int]], undo: ExitStack) -> Quietness:
+    def watch(self, suts: Sequence[Collection[int]], undo: ExitStack) -> Quietness | None:
         """The watch over the tester's CPUs and the CPUs `suts` of the workers: the usual one if it has them, or one
         until `undo`."""
         if len(suts) == 1 and set(*suts) <= set(self.placement.sut):
@@ -99,10 +100,10 @@ class Equipment:
         return _watch(self.testbed, suts, undo)
 
 
-def _watch(testbed: Testbed, suts: Sequence[Collection[int]], undo: ExitStack) -> Quietness:
+def _watch(testbed: Testbed, suts: Sequence[Collection[int]], undo: ExitStack) -> Quietness | None:
     tester = testbed.tester_host
-    if pods_of_tester(testbed.topology):  # other work here does not disturb the nodes, which nobody watches
-        return watch(tester, undo=undo)
+    if pods_of_tester(testbed.topology):  # other work here does not disturb the nodes
+        return None
     workers = [(each.host, sorted(sut)) for each, sut in zip(testbed.workers, suts, strict=False)]
     own = () if testbed.topology.tester.kind.runs_already else testbed.tester_cpus
     beside_tester = [cpu for host, sut in workers if host is tester for cpu in sut]

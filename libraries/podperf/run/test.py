@@ -100,7 +100,7 @@ class TestInProgress:
     record: TestRecord
     writer: RecordWriter
     progress: Progress
-    quietness: Quietness
+    quietness: Quietness | None
     patience: Patience
     undo: ExitStack = field(default_factory=ExitStack)
     phase: str = ""  # of its trials; empty: the names of their methods
