@@ -234,6 +234,7 @@ def test_a_program_that_is_the_black_box_is_no_foreign_work_if_it_is_named(
     path.write_text(TOPOLOGY + ("black_box: {programs: [my-appliance]}\n" if named else ""))
     with ExitStack() as undo:
         watched = Equipment.on(load_topology(path), [host, host], host, undo).quietness
+        assert watched is not None
         watched.own = set()  # the program is a child of this process here
         loop = subprocess.Popen([program, "-c", "while :; do :; done"])
         undo.callback(loop.wait)

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from ipaddress import ip_address, ip_interface, ip_network
@@ -60,6 +60,7 @@ from podperf.kubernetes.settings import IMAGE, KubernetesSettings
 from podperf.kubernetes.tester import KubernetesTester
 from podperf.kubernetes.tester_objects import thread_starter
 from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
+from podperf.testbed.isolation import FrameWatch
 from podperf.testers.base import UNPACED, TesterPort
 from robot_run import ROOT, Robot, podperf, trials_on_disk
 from traffic import TRAFFIC, traffic_of
@@ -192,7 +193,8 @@ class TestNetworks:
             for part in ("namespaces", "links", "settings", "packet filter", "mounts", "bpf programs"):
                 assert while_up[part] == before[part], part
             assert f"network {network.title}, " in podperf("cluster", "status").stdout
-            with cluster_tester(nodes=2) as tester:
+            with cluster_tester(nodes=2) as tester, ExitStack() as undo:
+                outside = FrameWatch(LocalHost(), undo)
                 families = [each for each in AddressFamily if each in tester.ports["left"].addresses]
                 assert AddressFamily.IPV4 in families
                 for family in families:
@@ -201,6 +203,7 @@ class TestNetworks:
                     first(lambda result: (result.sent, result.received) == (1000, 1000), partial(tester.measure, trial))
                 with pytest.raises(Unavailable, match=r"frames of 9018 B need an MTU of 9000, .* that fits has \d+ B"):
                     tester.measure(Trial(traffic_of(9018), 2000.0, 0.5))
+                assert outside.stop() == [], "no frame, encapsulated or not, is on a link of this machine"
         finally:
             podperf("cluster", "down")
         assert once_as(before, snapshot) == before

@@ -120,6 +120,21 @@ def test_the_watch_sees_a_test_frame_by_its_signature_whatever_its_addresses_are
     assert not any("198.51.100.9" in line for line in seen), seen
 
 
+@pytest.mark.parametrize("inner", ["4", "6"])
+def test_the_watch_sees_an_encapsulated_test_frame(lab: NetworkNamespace, inner: str) -> None:
+    """VXLAN: the payload of the outer UDP has eight bytes of its own, and then the whole test frame."""
+    configure(lab, "address add 192.0.2.1/24 dev one", "route add 203.0.113.0/24 dev one")
+    configure(lab, "neigh replace 203.0.113.9 lladdr 02:00:00:00:00:02 dev one nud permanent")
+    ip_and_udp = {"4": 20 + 8, "6": 40 + 8}[inner]
+    head = bytes(8 + 14 + ip_and_udp) + struct.pack("<II10x", 1, SIGNATURE)
+    with ExitStack() as undo:
+        watch = FrameWatch(lab, undo)
+        lab.do(sys.executable, "-c", SEND, "192.0.2.1", "203.0.113.9", head.hex())
+        lab.do(sys.executable, "-c", SEND, "192.0.2.1", "203.0.113.9", bytes(len(head)).hex())
+        seen = [line for line in watch.stop() if " one " in line]
+    assert len(seen) == 5, seen
+
+
 @pytest.mark.parametrize(("ports", "expected"), [([], {"one", "two"}), (["one"], {"two"}), (["one", "two"], set())])
 def test_the_watch_leaves_out_ports_of_the_testbed(lab: NetworkNamespace, ports: list[str], expected: set[str]) -> None:
     """tcpdump also sees frames that the packet-ring engine sends. A lab's ports share a namespace with other ports."""

@@ -242,7 +242,11 @@ def _is_address(text: str) -> bool:
 
 
 SIGNATURE = 0x7064AA5E  # bytes 4 to 7 of the payload, in little endian; the lowest bit is the direction
-_IPV6_HEADER, _UDP_HEADER, _PLACE = 40, 8, 4  # bytes
+_IP_HEADERS = {"ip": 20, "ip6": 40}  # bytes, without options
+_UDP_HEADER, _ETHERNET_HEADER, _PLACE = 8, 14, 4  # bytes
+# The protocol of an encapsulation, and its bytes between both IP headers: IP in IP, GRE with Ethernet frames
+# (RFC 2784), VXLAN (RFC 7348) and Geneve without options (RFC 8926).
+_TUNNELS = ((4, 0), (41, 0), (47, 4 + _ETHERNET_HEADER), (17, _UDP_HEADER + 8 + _ETHERNET_HEADER))
 ENOUGH = 100  # the most frames that are kept; more would only cost CPU time
 START_TIMEOUT = 5.0
 
@@ -293,8 +297,17 @@ class FrameWatch:
 
 
 def _signed() -> str:
-    """The filter (pcap-filter(7)) for the signature. tcpdump reads the four bytes in the other order."""
+    """The filter (pcap-filter(7)) for the signature, also in encapsulated frames. tcpdump reads the four bytes in the
+    other order.
+
+    At a place beyond its end, the filter refuses a frame whatever follows. So the nearest places come first.
+    """
     word, mask = (int.from_bytes(each.to_bytes(4, "little")) for each in (SIGNATURE, ~1 & 0xFFFFFFFF))
-    signed = f"& {mask:#010x} = {word:#010x}"
-    place = _UDP_HEADER + _PLACE
-    return f"udp[{place}:4] {signed} or (ip6 proto 17 and ip6[{_IPV6_HEADER + place}:4] {signed})"
+    inner = _UDP_HEADER + _PLACE  # from the end of the inner IP header
+    places = [(17, 0), *((proto, more + header) for header in _IP_HEADERS.values() for proto, more in _TUNNELS)]
+    tests = (
+        f"({family} proto {proto} and {family}[{outer + more + inner}:4] & {mask:#010x} = {word:#010x})"
+        for proto, more in places
+        for family, outer in _IP_HEADERS.items()
+    )
+    return " or ".join(tests)
