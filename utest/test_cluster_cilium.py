@@ -13,7 +13,8 @@ from podperf.cluster.layout import ClusterLayout, ClusterPrograms
 from podperf.cluster.parts import chosen
 from podperf.cluster.parts.cilium import Cilium
 from podperf.errors import Unavailable
-from podperf.kubernetes.unreached_service import CILIUM, why_unreached
+from podperf.kubernetes.known_networks import CILIUM
+from podperf.kubernetes.unreached_service import why_unreached
 from scripted_host import ScriptedHost
 from test_kubernetes import FakeApi, cluster
 

@@ -21,6 +21,7 @@ from podperf.frames import AddressFamily
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes import manifests, run_namespace
 from podperf.kubernetes.api import END, Api, ApiError, CommandInPodFailed, checked, log_in
+from podperf.kubernetes.known_networks import CILIUM
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.ports import DISCARDED, PodFacts, addresses_of
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
@@ -28,7 +29,7 @@ from podperf.kubernetes.running_pods import PodDidNotStart, await_phase, why_end
 from podperf.kubernetes.settings import KubernetesSettings
 from podperf.kubernetes.tester import combined
 from podperf.kubernetes.tester_objects import SERVICE_PORT, planned, policies
-from podperf.kubernetes.unreached_service import CILIUM, why_unreached
+from podperf.kubernetes.unreached_service import why_unreached
 from podperf.model import Direction, Trial
 from podperf.testers import TESTERS
 from podperf.testers.base import TesterPort

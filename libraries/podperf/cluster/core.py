@@ -27,13 +27,13 @@ from podperf.cluster.layout import (
     CONTROL_ADDRESS,
     CONTROL_ADDRESS_6,
     ETCD,
-    NETWORK,
     PAUSE_IMAGE,
     PODS,
     SERVICES,
     ClusterLayout,
     ClusterNode,
 )
+from podperf.kubernetes.pod_network import TOLD
 
 LIFE = timedelta(days=30)  # nobody keeps such a cluster for longer
 _BEFORE = timedelta(minutes=5)  # a clock that is set back a little must not make a certificate invalid
@@ -336,9 +336,11 @@ def import_image(layout: ClusterLayout, image: Path) -> list[str]:
 
 
 def of_registered(layout: ClusterLayout, node: ClusterNode) -> dict[str, Any]:
-    """The patch of a node that has registered: the networks of its pods. Many agents read these networks there."""
+    """The patch of a node that has registered: the networks of its pods, which many agents read there, and what the
+    parts tell about the network."""
+    told = {key: each for part in layout.programs.parts for key, each in part.tells().items()}
     return {
-        "metadata": {"annotations": {NETWORK: layout.programs.network.title}},
+        "metadata": {"annotations": {TOLD: json.dumps(told)}},
         "spec": {"podCIDR": node.pods[0], "podCIDRs": node.pods},
     }
 

@@ -25,7 +25,6 @@ ETCD = "http://127.0.0.1:2379"
 PAUSE_IMAGE = "localhost/podperf/pause:1"
 ADMINISTRATORS = "system:masters"
 CNI, CNI_OF_CONTAINERD = "cni", "net.d"  # folders of a node: with its CNI configuration, and where it counts
-NETWORK = "podperf/network"  # an annotation of each node
 NODE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _FOLDERS = ("usr/bin", "usr/sbin", "bin", "sbin")
 
@@ -98,6 +97,10 @@ class ClusterPart:
         """The command that runs on a node as long as the cluster. Empty: none."""
         return []
 
+    def tells(self) -> Mapping[str, str]:
+        """What the annotation of the nodes tells about this part (`told_by` in podperf.kubernetes.pod_network)."""
+        return {}
+
     def prepare(self, api: Api) -> None:
         """Makes the objects of this part, and waits until they serve. The API server answers, and nodes start
         meanwhile."""
@@ -119,12 +122,23 @@ class ClusterNetwork(ClusterPart):
 
     needs_node: ClassVar[bool] = True
     modes: ClassVar[tuple[str, ...]] = ("",)  # the first one is the default
+    encapsulations: ClassVar[Mapping[str, str]] = {}  # of frames between nodes, by the mode; other modes have none
+    data_plane: ClassVar[str] = "Linux bridge"
     takes: ClassVar[Collection[str]] = ()  # the options of `cluster up` that were seen to work beside this network
 
     @property
     def title(self) -> str:
         """The name, with the mode: a value of `cluster up --network`."""
         return ":".join(filter(None, (self.name, self.mode)))
+
+    def tells(self) -> Mapping[str, str]:
+        return {
+            "name": self.name,
+            "mode": self.mode,
+            "version": f"v{self.modules[0].version}" if self.modules else "",
+            "encapsulation": self.encapsulations.get(self.mode, "none"),
+            "data_plane": self.data_plane,
+        }
 
     def replaces(self) -> Collection[str]:
         """The names of the parts that do not start, because this network does their work."""

@@ -26,6 +26,7 @@ from podperf.cluster.oci_archive import ImageFile, layer_of, write_archive
 from podperf.cluster.programs import CACHE
 from podperf.errors import PodperfError
 from podperf.kubernetes.api import ApiError, log_in
+from podperf.kubernetes.pod_network import PodNetwork, told_by
 from podperf.ownership import Owner
 from podperf.testbed.run_lock import CLUSTER, RunLock, take
 
@@ -232,7 +233,8 @@ def _state(kubeconfig: Path, nodes: Sequence[ClusterNode]) -> ClusterState:
         found = api.ask("GET", NODES)["items"]
         reasons |= dict.fromkeys(reasons, "it has not registered yet")
         reasons |= {each["metadata"]["name"]: why_not_ready(each) for each in found}
-        network = next((each["metadata"].get("annotations", {}).get(layout.NETWORK, "") for each in found), "")
+        told = next(filter(None, map(told_by, found)), PodNetwork())
+        network = ":".join(filter(None, (told.name, told.mode)))
     return ClusterState(kubeconfig, version, reasons, _memory(), network)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from podperf.errors import PodperfError, understood
 from podperf.kubernetes import multus
 from podperf.kubernetes.api import Api, ApiError, log_in
+from podperf.kubernetes.pod_network import images_of
+from podperf.kubernetes.recognition import Recognition
 from podperf.kubernetes.rights import (
     NAMESPACED_FILE,
     OF_A_KUBELET,
@@ -23,11 +25,7 @@ from podperf.kubernetes.rights import (
 from podperf.kubernetes.settings import SECURITY_LEVELS, ClusterSettings
 from podperf.observation import Observation, State
 
-# Words in the names of images of networks (CNI), from the installation files of their projects.
-_NETWORKS = (
-    *("antrea", "aws-node", "amazon-k8s-cni", "azure-cns", "calico/node", "cilium/cilium", "flannel", "kindnetd"),
-    *("kube-ovn", "kube-router", "ovn-kube", "weave-kube"),
-)
+_UNKNOWN = "none that podperf recognises"
 _MOST_TOLD = 2000  # characters about one node
 _LEVEL = "pod-security.kubernetes.io/enforce"
 
@@ -167,14 +165,14 @@ def _tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any
 
 
 def _check_networks(api: Api, settings: ClusterSettings) -> Iterator[Observation]:
-    """The programs of the cluster's network with their versions, and Multus."""
-    images, unread = _images_of_daemons(api)
-    networks = [image for image in images if any(name in image for name in _NETWORKS)]
-    if unread:
-        yield Observation("cluster", "network (CNI)", State.UNCHECKED, unread, f"optional: {READER_FILE}")
-    else:
-        known = ", ".join(networks) or "no DaemonSet of a known network; its plug-ins are files of the nodes"
-        yield Observation("cluster", "network (CNI)", State.OK, known)
+    """The cluster's network, and Multus with its version."""
+    recognition = Recognition(api)
+    network = recognition.network()
+    unread = f"not read: {', '.join(network.unread)}" if network.unread else ""
+    known = network.words if network.name else "; ".join(filter(None, (_UNKNOWN, network.words)))
+    state = State.OK if network.name or not unread else State.UNCHECKED
+    remedy = f"optional: {READER_FILE}" if unread else ""
+    yield Observation("cluster", "network (CNI)", state, "; ".join(filter(None, (known, unread))), remedy)
     try:
         there = api.exists(multus.API_PATH)
     except ApiError as error:
@@ -182,6 +180,7 @@ def _check_networks(api: Api, settings: ClusterSettings) -> Iterator[Observation
         return
     needed = set(OF_ATTACHMENTS) <= set(settings.further_rights)
     if there:
+        images = sorted({image for each in recognition.daemon_sets for image in images_of(each)})
         said = ", ".join(image for image in images if "multus" in image) or "its version is not read"
         yield Observation("cluster", "Multus", State.OK, f"NetworkAttachmentDefinitions can be made; {said}")
     elif needed:
@@ -190,15 +189,6 @@ def _check_networks(api: Api, settings: ClusterSettings) -> Iterator[Observation
         yield Observation("cluster", "Multus", State.MISSING, "not installed", remedy, needed=True)
     else:
         yield Observation("cluster", "Multus", State.SKIPPED, "not installed; only `attached_by: multus` needs it")
-
-
-def _images_of_daemons(api: Api) -> tuple[list[str], str]:
-    try:
-        found = api.ask("GET", "/apis/apps/v1/daemonsets")["items"]
-    except ApiError as error:
-        return [], f"not read: {error.message}"
-    pods = [each["spec"]["template"]["spec"] for each in found]
-    return sorted({container["image"] for pod in pods for container in pod.get("containers", ())}), ""
 
 
 def check_pods(kubeconfig: str | None = None, context: str | None = None) -> Iterator[Observation]:

@@ -123,27 +123,41 @@ class PodPort(TesterEnd):
         self._api, self._namespace, self.side, self.facts = api, namespace, side, facts
         self.addresses, self.machine = facts.addresses, facts.node
         self._read = 0  # answers so far
+        self._route_mtus: dict[Address, int | None] = {}
         self.ready = self.answer({"ready"}, 15.0)["ready"]
 
     def execute(self, *words: str, timeout: float = 10.0) -> str:
         return execute(self._api, self.facts.name, self._namespace, words, timeout)
 
-    def demand_mtu(self, frame: int, headers: Headers) -> None:
-        """Unavailable if frames of this size in bytes with FCS are too large for the pod's interface."""
-        needed = headers.mtu(frame)
-        if self._mtu < needed:
+    def demand_mtu(self, frame: int, headers: Headers, far: Address | None = None) -> None:
+        """Unavailable if frames of this size in bytes with FCS are too large for the pod's interface, or for its route
+        to an address on another node."""
+        needed, given = headers.mtu(frame), min(filter(None, (self.mtu, self.route_mtu(far))))
+        if given < needed:
             raise Unavailable(
                 f"frames of {frame} B need an MTU of {needed}, and the network of the cluster gives pod "
-                f"{self.facts.name} on {self.facts.node} {self._mtu}: the largest frame that fits has "
-                f"{frame - needed + self._mtu} B"
+                f"{self.facts.name} on {self.facts.node} {given}: the largest frame that fits has "
+                f"{frame - needed + given} B"
             )
 
     @cached_property
-    def _mtu(self) -> int:
+    def mtu(self) -> int:
+        """The MTU of the pod's interface."""
         said = self.execute("sh", "-c", _MTU).strip()
         if not re.fullmatch(r"[0-9]{1,6}", said):
             raise PodperfError(f"pod {self.facts.name} tells no MTU of its interface: {said[:_MOST_TOLD]}")
         return int(said)
+
+    def route_mtu(self, far: Address | None) -> int | None:
+        """The MTU of the pod's route to an address. None if the route has none of its own. With Cilium's tunnel it is
+        smaller than the interface's."""
+        if far is None:
+            return None
+        if far not in self._route_mtus:
+            said = self.execute("ip", "-o", "route", "get", str(far))
+            found = re.search(r" mtu (?:lock )?([0-9]{1,6})\b", said)
+            self._route_mtus[far] = int(found[1]) if found else None
+        return self._route_mtus[far]
 
     def request(self, line: str) -> None:
         self.execute("sh", "-c", _WRITE, "sh", line)

@@ -8,13 +8,16 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError, Unavailable, understood
 from podperf.frames import Address, AddressFamily, Headers
 from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, log_in
+from podperf.kubernetes.pod_network import PodNetwork
 from podperf.kubernetes.ports import DISCARDED, Outside, OutsidePort, PodFacts, PodPort, TesterEnd
+from podperf.kubernetes.recognition import Recognition
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.kubernetes.running_pods import READ, PodPlacement, await_phase, first_ended
 from podperf.kubernetes.settings import TESTER_SCHEMA, KubernetesSettings
@@ -177,6 +180,11 @@ class KubernetesTester:
         others = dict(zip(SIDES, SIDES[::-1], strict=True))
         return {_FROM[side]: self._way(family, pod, others[side], port) for side, pod in self.pods.items()}
 
+    def _far(self, port: PodPort, family: AddressFamily) -> Address | None:
+        """The address of the other port, if it is on another machine. Only there does a tunnel need bytes of frames."""
+        (other,) = (each for side, each in self.ports.items() if side != port.side)
+        return None if other.machine == port.machine else other.address(family)
+
     def _way(self, family: AddressFamily, source: PodPort, destination: str, port: int) -> Entry:
         address = self.ports[destination].address(family)
         if self._services and port == DISCARDED:
@@ -253,7 +261,7 @@ class KubernetesTester:
             raise Unavailable(f"pods have one address each, which is enough for {MOST_FLOWS} flows")
         try:
             for pod in self.pods.values():
-                pod.demand_mtu(trial.traffic.frame.largest, headers)
+                pod.demand_mtu(trial.traffic.frame.largest, headers, self._far(pod, headers.family))
             return self._measure(trial, self._prepare(headers.family))
         except Unavailable:
             raise
@@ -323,8 +331,8 @@ class KubernetesTester:
 
     @understood("a pod of the tester")
     def describe(self) -> Mapping[str, Any]:
-        """The cluster, the Services before the pods, the number of NetworkPolicies, each pod with its node, image and
-        CPUs, and the host outside."""
+        """The cluster with its network, the Services before the pods, the number of NetworkPolicies, each pod with its
+        node, image, MTU and CPUs, and the host outside."""
         return {
             "name": NAME,
             "engine": self.facts.engine,
@@ -332,19 +340,29 @@ class KubernetesTester:
             "settle_seconds": SETTLE,
             "receive_threads": self._remark is None,
             **({"engine_remark": self._remark} if self._remark else {}),
-            "cluster": {"server": self._api.where, "version": self._server, "namespace": self._place.name},
+            "cluster": {
+                "server": self._api.where,
+                "version": self._server,
+                "namespace": self._place.name,
+                "network": self._network.describe(),
+            },
             "services": {side: str(address) for side, address in self._services.items()},
             "network_policies": self._policies,
             "pods": {side: dict(self._of_pod(port)) for side, port in self.pods.items()},
             **({"outside": self._outside.describe()} if self._outside else {}),
         }
 
-    @staticmethod
-    def _of_pod(port: PodPort) -> Iterator[tuple[str, Any]]:
+    @cached_property
+    def _network(self) -> PodNetwork:
+        return Recognition(self._api).network([port.facts.node for port in self.pods.values()])
+
+    def _of_pod(self, port: PodPort) -> Iterator[tuple[str, Any]]:
         facts, addresses = port.facts, ", ".join(map(str, port.addresses.values()))
         yield from {"name": facts.name, "node": facts.node, "address": addresses, "mac": port.mac}.items()
         yield from {"image": facts.image, "mode": port.ready["ports"][port.side]["mode"]}.items()
         yield from _placement(port).describe().items()
+        yield "mtu", port.mtu
+        yield "route_mtu", port.route_mtu(self._far(port, next(iter(self._entries))))
         yield "kernel", port.execute("cat", "/proc/sys/kernel/osrelease").strip()
         yield "cpu_model", _value(port.execute("sh", "-c", _CPU_MODEL))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from podperf.kubernetes.api import Api, ApiError
+from podperf.kubernetes.known_networks import CILIUM, balances_at_sockets
 
-CILIUM = "/api/v1/namespaces/kube-system/configmaps/cilium-config"  # the settings of Cilium's agents
 _REMEDY = "set socketLB.hostNamespaceOnly=true (Helm chart of Cilium), and restart Cilium's agents"
 _UNKNOWN = "does the cluster have kube-proxy, or what replaces it?"
 
@@ -21,8 +21,6 @@ def why_unreached(api: Api) -> str:
         if error.status == 404:  # another network, or Cilium in another namespace
             return _UNKNOWN
         return f"{_UNKNOWN} If its network is Cilium with socket load balancing for pods, {_REMEDY}"
-    everywhere = settings.get("bpf-lb-sock-hostns-only", "false") == "false"
-    replaces = settings.get("kube-proxy-replacement") in {"true", "strict"}
-    if everywhere and (replaces or settings.get("bpf-lb-sock") == "true"):
+    if balances_at_sockets(settings):
         return f"Cilium's socket load balancing for pods does not see frames of packet sockets: {_REMEDY}"
     return _UNKNOWN

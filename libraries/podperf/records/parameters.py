@@ -174,10 +174,16 @@ def _orchestration(found: SetUp) -> str | None:
     return f"none; pods are {kind}" if kind else None
 
 
+def _network_of_cluster(found: SetUp) -> Data:
+    """The network that connects the tester's pods. Empty if they are not in a cluster, or it was not recognised."""
+    return (found.environment.get("cluster") or {}).get("network") or {}
+
+
 def _cni_plugin(found: SetUp) -> str | None:
     networks = found.runtime.get("cni_networks")
     if networks is None:
-        return None
+        network = _network_of_cluster(found)
+        return " ".join(filter(None, (network.get("name"), network.get("version")))) or None
     kinds = dict.fromkeys(plugin["type"] for network in networks for plugin in network["plugins"])
     version = found.runtime.get("cni_plugins")
     package = f" (containernetworking-plugins {version})" if version else ""
@@ -187,7 +193,9 @@ def _cni_plugin(found: SetUp) -> str | None:
 def _cni_configuration(found: SetUp) -> str | None:
     networks = found.runtime.get("cni_networks")
     if networks is None:
-        return None
+        network = _network_of_cluster(found)
+        keys = ("mode", "encapsulation", "data_plane", "service_proxy", "service_proxy_mode")
+        return "; ".join(f"{key.replace('_', ' ')}: {network[key]}" for key in keys if network.get(key)) or None
     said = [f"{network['pod']} {network['interface']}: {json.dumps(network['plugins'])}" for network in networks]
     return "; ".join(said) or "none"
 

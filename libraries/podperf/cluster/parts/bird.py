@@ -26,6 +26,8 @@ class Bird(ClusterNetwork):
 
     name: ClassVar[str] = "bird"
     modes: ClassVar[tuple[str, ...]] = ("plain", "vxlan")
+    encapsulations: ClassVar[Mapping[str, str]] = {"vxlan": "VXLAN"}
+    data_plane: ClassVar[str] = "Linux routes"
     needs_node: ClassVar[bool] = False
     packages: ClassVar[tuple[str, ...]] = (
         *("bird2", "libssh-gcrypt-4"),

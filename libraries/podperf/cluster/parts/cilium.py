@@ -18,8 +18,8 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import missing_link_type
 from podperf.kubernetes.api import Api
+from podperf.kubernetes.known_networks import CILIUM
 from podperf.kubernetes.run_namespace import until
-from podperf.kubernetes.unreached_service import CILIUM
 
 _PATH = "github.com/cilium/cilium"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -65,6 +65,8 @@ class Cilium(ClusterNetwork):
 
     name: ClassVar[str] = "cilium"
     modes: ClassVar[tuple[str, ...]] = tuple(_OF_MODE)
+    encapsulations: ClassVar[Mapping[str, str]] = {"tunnel": "VXLAN"}
+    data_plane: ClassVar[str] = "eBPF"
     packages: ClassVar[tuple[str, ...]] = iptables.PACKAGES
     links: ClassVar[Mapping[str, str]] = iptables.LINKS
     modules: ClassVar[tuple[GoModule, ...]] = (
@@ -96,6 +98,10 @@ class Cilium(ClusterNetwork):
         tunnel = self.settings.get("tunnel-protocol")
         if tunnel is not None and (why := missing_link_type(host, tunnel, "id", "1", "dstport", "8472")):
             raise Unavailable(f"{why}; modprobe {tunnel}, or choose {self.name}:native")
+
+    def tells(self) -> Mapping[str, str]:
+        replaced = {"service_proxy": self.name, "service_proxy_mode": "eBPF"} if self.replaces() else {}
+        return {**super().tells(), **replaced}
 
     def replaces(self) -> Collection[str]:
         return (KubeProxy.name,) if self.mode == _ALONE else ()

@@ -27,6 +27,8 @@ class Flannel(ClusterNetwork):
 
     name: ClassVar[str] = "flannel"
     modes: ClassVar[tuple[str, ...]] = ("vxlan", "host-gw")
+    encapsulations: ClassVar[Mapping[str, str]] = {"vxlan": "VXLAN"}
+    data_plane: ClassVar[str] = "Linux bridge, iptables"
     packages: ClassVar[tuple[str, ...]] = iptables.PACKAGES
     links: ClassVar[Mapping[str, str]] = iptables.LINKS
     modules: ClassVar[tuple[GoModule, ...]] = (

@@ -10,6 +10,8 @@ import yaml
 from podperf.cluster.layout import PODS, ClusterLayout, ClusterNode, ClusterPart
 from podperf.cluster.programs import KUBERNETES, GoModule
 
+_MODE = "nftables"
+
 
 class KubeProxy(ClusterPart):
     """The kube-proxy of Kubernetes. It leaves the kernel's settings alone."""
@@ -22,7 +24,7 @@ class KubeProxy(ClusterPart):
         settings = {
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
             "kind": "KubeProxyConfiguration",
-            "mode": "nftables",
+            "mode": _MODE,
             "clientConnection": {"kubeconfig": str(self.kubeconfig(layout, node))},
             "clusterCIDR": PODS,
             "hostnameOverride": node.name,
@@ -31,6 +33,9 @@ class KubeProxy(ClusterPart):
             "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
         }
         return {"kube-proxy.yaml": yaml.safe_dump(settings).encode()}
+
+    def tells(self) -> Mapping[str, str]:
+        return {"service_proxy": f"{self.name} v{KUBERNETES.version}", "service_proxy_mode": _MODE}
 
     def command(self, layout: ClusterLayout, node: ClusterNode) -> list[str]:
         return [str(self.program("kube-proxy")), f"--config={layout.of_node(node)}/kube-proxy.yaml"]

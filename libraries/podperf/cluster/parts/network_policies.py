@@ -26,5 +26,8 @@ class NetworkPolicies(ClusterPart):
     def demand(self, host: Host) -> None:
         iptables.demand_bridged()
 
+    def tells(self) -> Mapping[str, str]:
+        return {"data_plane": "Linux bridge, iptables"}
+
     def command(self, layout: ClusterLayout, node: ClusterNode) -> list[str]:
         return command_of(self, layout, node, "--run-firewall=true", "--run-router=false", "--enable-ipv6=true")
