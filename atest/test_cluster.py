@@ -44,7 +44,9 @@ from podperf.kernel.threads import threads_named
 from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.pod_network import TOLD
 from podperf.kubernetes.ports import Outside
+from podperf.kubernetes.recognition import Recognition
 from podperf.kubernetes.rights import (
     NAMESPACED_FILE,
     OF_A_RUN,
@@ -204,10 +206,28 @@ class TestNetworks:
                 with pytest.raises(Unavailable, match=r"frames of 9018 B need an MTU of 9000, .* that fits has \d+ B"):
                     tester.measure(Trial(traffic_of(9018), 2000.0, 0.5))
                 assert outside.stop() == [], "no frame, encapsulated or not, is on a link of this machine"
+                recognises(network, tester.describe())
         finally:
             podperf("cluster", "down")
         assert once_as(before, snapshot) == before
         assert not FOLDER.exists()
+
+
+def recognises(network: ClusterNetwork, told: Mapping[str, Any]) -> None:
+    """The tester tells the network by the annotation of the nodes. Agents show theirs without the annotation, too."""
+    found, pods = told["cluster"]["network"], told["pods"].values()
+    assert f"{found['name']}:{found['mode']}".rstrip(":") == network.title and not found["unread"]
+    mtus = {min(filter(None, (pod["mtu"], pod["route_mtu"]))) for pod in pods}
+    assert mtus == {1500 - found["encapsulation_bytes"]}
+    if network.name not in {"flannel", "cilium"}:
+        return
+    with closing(log_in(str(KUBECONFIG), None)) as api:
+        nodes = [pod["node"] for pod in pods]
+        for each in nodes:
+            api.ask("PATCH", f"/api/v1/nodes/{each}", {"metadata": {"annotations": {TOLD: None}}})
+        seen = Recognition(api).network(nodes)
+    assert seen.name.lower() == network.name and seen.mode.partition(",")[0] in network.mode
+    assert seen.encapsulation == found["encapsulation"]
 
 
 def cluster_tester(kubeconfig: Path = KUBECONFIG, **settings: Any) -> closing[KubernetesTester]:
