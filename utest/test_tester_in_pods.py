@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +18,11 @@ class OfMtu(PodPort):
 
     def __init__(self, said: str) -> None:
         self.said, self.facts = said, PodFacts("p", "node1", {}, "i")
+        self.route, self._route_mtus = "", {}
 
     def execute(self, *words: str, timeout: float = 10.0) -> str:
+        if words[0] == "ip":
+            return self.route
         assert words[0] == "sh" and "/mtu" in words[-1]
         return self.said
 
@@ -32,6 +37,25 @@ def test_a_frame_fits_or_the_reason_names_the_largest_that_does(frame: int, mtu:
     said = rf"frames of {frame} B need an MTU of {frame - 18}, .* pod p on node1 {mtu}: .* has {largest} B"
     with pytest.raises(Unavailable, match=said):
         port.demand_mtu(frame, PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("route", "largest"),
+    [
+        ("10.0.1.2 via 10.0.0.1 dev eth0 src 10.0.0.2 uid 0 \\    cache mtu 1450 \n", 1468),
+        ("10.0.1.2 via 10.0.0.1 dev eth0 src 10.0.0.2 uid 0 \\    cache expires 300sec mtu lock 1400 \n", 1418),
+        ("10.0.1.2 via 10.0.0.1 dev eth0 src 10.0.0.2 uid 0 \\    cache \n", 1518),
+        ("\x1b mtu 99999999999 mtu x", 1518),
+    ],
+)
+def test_between_nodes_the_mtu_of_the_route_counts(route: str, largest: int) -> None:
+    """The routes are in the words of `ip -o route get`. Pods of one node have the whole MTU of their interface."""
+    port, far = OfMtu("1500\n"), ip_address("10.0.1.2")
+    port.route = route
+    port.demand_mtu(1518, PLAIN)
+    port.demand_mtu(largest, PLAIN, far)
+    with pytest.raises(Unavailable, match=f"the largest frame that fits has {largest} B"):
+        port.demand_mtu(largest + 1, PLAIN, far)
 
 
 @pytest.mark.parametrize("said", ["", "cat: no such file", "-1", "9" * 5000, "\x1b[2J"])
