@@ -20,7 +20,7 @@ def run_and_kill(*lines: str, arguments: tuple[str, ...]) -> None:
     assert done.returncode == -signal.SIGKILL
 
 
-def gone(pid: int, within: float = 5.0) -> bool:
+def gone(pid: int, within: float = 30.0) -> bool:
     """Whether the process has ended. This machine must show it."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:

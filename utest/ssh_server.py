@@ -11,12 +11,9 @@ from pathlib import Path
 
 import paramiko
 
-from podperf.hosts.ssh_login import Login, Timeouts
+from podperf.hosts.ssh_login import Login
 
 Serve = Callable[[paramiko.Channel], None]
-QUICK = Timeouts(step=2.0, lost=0.5, keepalive=5.0)
-
-
 BEGINS = b"podperf begins here 4711 4710 192.0.2.1 1 192.0.2.2 22\n"
 
 
@@ -81,7 +78,6 @@ def ssh_server(folder: Path, *, run: Serve | None) -> Iterator[Login]:
             key=str(folder / "no_key"),
             known_hosts=str(known_hosts),
             password="swordfish",
-            timeouts=QUICK,
         )
     finally:
         listening.shutdown(socket.SHUT_RDWR)

@@ -348,13 +348,13 @@ def relayed(address: str, port: int) -> Iterator[tuple[str, int]]:
         thread.start()
         yield listening.getsockname()
         listening.shutdown(socket.SHUT_RDWR)
-        thread.join(5)
+        thread.join(30)
         assert not thread.is_alive()
 
 
 def test_the_relay_leads_both_ways_and_passes_ends_on() -> None:
     server = socket.create_server(("127.0.0.1", 0))
-    with server, relayed(*server.getsockname()) as where, socket.create_connection(where, timeout=5) as near:
+    with server, relayed(*server.getsockname()) as where, socket.create_connection(where, timeout=30) as near:
         far, _ = server.accept()
         with far:
             near.sendall(b"question")
@@ -368,7 +368,7 @@ def test_the_relay_leads_both_ways_and_passes_ends_on() -> None:
 def test_the_relay_ends_a_connection_that_nobody_accepts() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         _, port = server.getsockname()
-    with relayed("127.0.0.1", port) as where, socket.create_connection(where, timeout=5) as near:
+    with relayed("127.0.0.1", port) as where, socket.create_connection(where, timeout=30) as near:
         assert near.recv(1) == b""
 
 
@@ -394,10 +394,10 @@ relay.relay(listening, *{server.getsockname()!r})
             where = ("127.0.0.1", int(child.stdout.readline()))
             with ExitStack() as held:
                 for _ in range(100):
-                    held.enter_context(socket.create_connection(where, timeout=5))
+                    held.enter_context(socket.create_connection(where, timeout=30))
                 assert child.stdout.readline() == "no file is free\n"
             threading.Thread(target=_answer_each, args=(server,), daemon=True).start()
-            assert until(lambda: _asked(where) == b"here", 20), "files are free again, and nothing is led"
+            assert until(lambda: _asked(where) == b"here", 60), "files are free again, and nothing is led"
         finally:
             child.kill()
 
@@ -412,7 +412,7 @@ def _answer_each(server: socket.socket) -> None:
 
 def _asked(where: tuple[str, int]) -> bytes:
     """The bytes that the relay leads back. It leads none while it has no file for the way to the server."""
-    with socket.create_connection(where, timeout=5) as near:
+    with socket.create_connection(where, timeout=30) as near:
         return near.recv(4)
 
 
@@ -420,7 +420,7 @@ def test_connections_have_a_limit_and_those_that_the_server_ended_do_not_count(m
     monkeypatch.setattr(of_relay, "_MOST", 3)
     server = socket.create_server(("127.0.0.1", 0))
     with server, relayed(*server.getsockname()) as where, ExitStack() as opened:
-        idle = [opened.enter_context(socket.create_connection(where, timeout=5)) for _ in range(5)]
+        idle = [opened.enter_context(socket.create_connection(where, timeout=30)) for _ in range(5)]
         far = [server.accept()[0] for _ in range(3)]
         server.settimeout(0.3)
         with pytest.raises(TimeoutError):

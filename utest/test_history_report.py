@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,15 +145,20 @@ def test_a_ci_server_finds_each_figure_as_a_test_case(eventful: Path) -> None:
 def test_the_time_of_a_report_grows_with_the_records_of_a_history_and_no_faster(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def seconds(runs: int) -> float:
+    few, many = WINDOW, 2 * WINDOW
+    for runs in (few, many):
         made_up_history.write_many(tmp_path / str(runs), runs, tests=6)
+
+    def seconds(runs: int) -> float:
         began = time.process_time()
         report(tmp_path / str(runs))
         return time.process_time() - began
 
-    few, many = seconds(WINDOW), seconds(2 * WINDOW)
+    ratios: list[float] = []
+    while len(ratios) % 2 == 0 or statistics.median(ratios) >= 3:  # by turns, as the CPU may be slow for some seconds
+        assert len(ratios) < 9, ratios
+        ratios.append(seconds(many) / seconds(few))
     assert "160 runs; 42 figures of the newest" in " ".join(capsys.readouterr().out.split())
-    assert many < 4 * few
 
 
 def test_a_history_without_a_change_is_fine(tmp_path: Path) -> None:

@@ -105,4 +105,4 @@ def test_a_publisher_port_of_somebody_else_is_noticed(wrong: str) -> None:
     with closing(RecordedTrex(RECORDING)) as server:
         port = {"nobody": NOBODY, "rpc": server.port}[wrong]
         with pytest.raises(PodperfError, match=f"publishes nothing at port {port}"):
-            server_version(LocalHost(), Endpoint("127.0.0.1", server.port), port, timeout=0.5)
+            server_version(LocalHost(), Endpoint("127.0.0.1", server.port), port, timeout=2.0)

@@ -98,7 +98,7 @@ esac""",
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=120,
         )
 
     def calls(self) -> list[str]:
@@ -578,7 +578,7 @@ def test_an_interrupted_run_has_an_exit_code_of_its_own_and_shows_how_to_resume_
             assert run.poll() is None
             time.sleep(0.05)
         os.killpg(run.pid, way)  # as the terminal does
-        _, said = run.communicate(timeout=30)
+        _, said = run.communicate(timeout=120)
     assert run.returncode == 253
     (results,) = (path.parents[1] for path in with_robot.root.glob("results/2*/records/slow.trials.jsonl"))
     line = f"'{with_robot.root}/podperf' run --resume '{results}' --exclude full"

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import paramiko
@@ -49,7 +50,7 @@ def test_a_login_ends_whatever_the_server_sends(serve: Callable[[socket.socket],
 def test_a_command_that_the_server_never_starts_ends(tmp_path: Path) -> None:
     with (
         ssh_server(tmp_path, run=None) as login,
-        closing(SshHost(login)) as host,
+        closing(SshHost(replace(login, timeouts=Timeouts(step=2.0, lost=0.5)))) as host,
         pytest.raises(PodperfError, match=r"did not end in time: its start in 1 s"),
     ):
         host.ask("true")

@@ -517,7 +517,7 @@ def test_the_client_notices_at_once_that_nobody_listens_any_more() -> None:
         again, _ = server.accept()
         assert not found, "a server that listens is not gone"
     again.close()
-    watch.join(5)
+    watch.join(30)
     assert found == ["Connection refused"]
 
 
