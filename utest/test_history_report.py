@@ -147,7 +147,7 @@ def test_the_time_of_a_report_grows_with_the_records_of_a_history_and_no_faster(
 ) -> None:
     few, many = WINDOW, 2 * WINDOW
     for runs in (few, many):
-        made_up_history.write_many(tmp_path / str(runs), runs, tests=6)
+        made_up_history.write_many(tmp_path / str(runs), runs, tests=3)
 
     def seconds(runs: int) -> float:
         began = time.process_time()
@@ -155,10 +155,10 @@ def test_the_time_of_a_report_grows_with_the_records_of_a_history_and_no_faster(
         return time.process_time() - began
 
     ratios: list[float] = []
-    while len(ratios) % 2 == 0 or statistics.median(ratios) >= 3:  # by turns, as the CPU may be slow for some seconds
-        assert len(ratios) < 9, ratios
+    while len(ratios) < 3 or statistics.median_high(ratios) >= 3:  # by turns: the CPU may be slow for some seconds
+        assert len(ratios) < 9, f"twice the records took these times the CPU time: {ratios}"
         ratios.append(seconds(many) / seconds(few))
-    assert "160 runs; 42 figures of the newest" in " ".join(capsys.readouterr().out.split())
+    assert "160 runs; 24 figures of the newest" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_history_without_a_change_is_fine(tmp_path: Path) -> None:
