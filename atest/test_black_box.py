@@ -187,10 +187,7 @@ def test_a_switch_learns_both_macs_in_the_vlan_of_the_test_frames(
         sut, traffic = undo.enter_context(measured(tmp_path / "box.yaml", TOPOLOGY + f"traffic: {{{headers}}}\n"))
         sut.probe(traffic)
         sut.tester.measure(Trial(traffic, 1000, 1.0))  # Open vSwitch goes on flooding a flow for some 0.5 s
-        before = third.frames
-        result = sut.tester.measure(Trial(traffic, 1000, 0.5))
-        assert result.received > 300
-        assert third.frames - before <= 10
+        first(lambda found: found[0] > 300 and found[1] <= 10, lambda: flooded(sut, traffic, third))
         learned = {tuple(line.split()[1:3]) for line in switch.appctl("fdb/show", "switch").splitlines()}
         assert {("100", port.mac) for port in sut.tester.facts.ports.values()} <= learned
 
@@ -201,11 +198,19 @@ def test_the_bridges_of_a_chain_flood_no_frame_of_one_direction() -> None:
         (site,) = (part.site for part in sut.parts if part.site is not None)
         host = site.worker.host
         third = ThirdPort(host, "br0")
-        ip(host, "link", "set", "dev", "br0", "type", "bridge", "fdb_flush")
         traffic = traffic_of(64, entries=sut.entries)
-        result = sut.tester.measure(Trial(traffic, 1000, 0.5))
-        assert result.received > 400
-        assert third.frames <= 10
+
+        def cross() -> tuple[int, int]:
+            ip(host, "link", "set", "dev", "br0", "type", "bridge", "fdb_flush")
+            return flooded(sut, traffic, third)
+
+        first(lambda found: found[0] > 400 and found[1] <= 10, cross)
+
+
+def flooded(sut: SystemUnderTest, traffic: AddressedTraffic, third: ThirdPort) -> tuple[int, int]:
+    """The frames of a trial of 500 that arrived, and those at the third port of a switch."""
+    before = third.frames
+    return sut.tester.measure(Trial(traffic, 1000, 0.5)).received, third.frames - before
 
 
 def test_a_box_that_takes_no_frames_from_xdp_is_measured_by_packet_ring(
@@ -404,16 +409,18 @@ def test_a_router_without_static_neighbours_is_measured(
         sut.probe(traffic)
         macs = {(each["dev"], each["lladdr"]) for each in neighbours(box, family)}
         assert macs == {(side, port.mac) for side, port in sut.tester.facts.ports.items()}
-        with Forgetting(box) as forget:
 
-            def beside() -> tuple[TrialResult, int]:
-                """A trial, and how often the router forgot meanwhile."""
-                before = forget.times
-                return sut.tester.measure(Trial(traffic, 2000, 1.0)), forget.times - before
+        def measure() -> tuple[TrialResult, int]:
+            with Forgetting(box) as forget:
+                return sut.tester.measure(Trial(traffic, 2000, 1.0)), forget.times
 
-            result, _ = first(lambda found: found[0].invalid is None and found[1] > 2, beside)
-    assert result.stray < 50  # of some hundred questions; a router also tells about frames that it dropped
-    assert result.loss_ratio < 0.05
+        def good(result: TrialResult, times: int) -> bool:
+            """Of some hundred questions, few are strays. A router also tells about frames that it dropped."""
+            return result.invalid is None and times > 2 and result.stray < 50 and result.loss_ratio < 0.05
+
+        forgotten = 0
+        while forgotten <= 5:  # in one trial, or in more of them where `ip` is slow
+            forgotten += first(lambda found: good(*found), measure)[1]
 
 
 def neighbours(box: NetworkNamespace, family: str) -> list[dict[str, str]]:

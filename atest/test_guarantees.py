@@ -79,7 +79,7 @@ def test_success_and_failure_leave_nothing(tmp_path: Path, suite: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_run_in_order(long_run: Robot, number: signal.Signals) -> None:
     long_run.process.send_signal(number)
-    assert long_run.wait(30) != 0
+    assert long_run.wait() != 0
     (record,) = long_run.records()
     assert record["outcome"] == "interrupted"
     assert record["trials"], "the trials that had ended must be in the record"
@@ -127,14 +127,14 @@ def test_a_second_run_says_so_and_leaves(tmp_path: Path, suite: Path) -> None:
     first = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
     first.wait_for_trials(1)
     second = Robot(tmp_path / "second", "--test", "Forwards", str(suite))
-    assert second.wait(30) != 0
+    assert second.wait() != 0
     assert f"another podperf run is measuring on this machine (process {first.process.pid})" in second.messages()
     assert "another podperf run is measuring" in second.output.read_text(), "it must be seen on the console, too"
     assert first.process.poll() is None, "the first run must go on"
     cleaned = podperf("clean", check=False)
     assert cleaned.returncode != 0 and str(first.process.pid) in cleaned.stderr, "cleaning must not disturb a run"
     first.process.send_signal(signal.SIGINT)
-    first.wait(30)
+    first.wait()
 
 
 def test_a_full_disk_takes_no_record_and_the_last_line_says_where_it_is(
@@ -184,9 +184,10 @@ def test_a_trial_in_which_a_signal_stopped_the_run_is_repeated(tmp_path: Path, s
     robot.process.send_signal(signal.SIGCONT)
     assert robot.wait() == 0, robot.output.read_text()
     (record,) = robot.records()
-    first, second, third = (trial["invalid"] for trial in record["trials"])
-    assert (first, third) == (None, None)
-    assert re.fullmatch("the run stood still for (1[5-9]|2[0-9]) s: a signal stopped it, .*", second)
+    invalid = [trial["invalid"] for trial in record["trials"]]  # of others, too, if the machine was busy
+    still = re.compile("the run stood still for (1[5-9]|2[0-9]) s: a signal stopped it, .*")
+    assert len([each for each in invalid if each and still.fullmatch(each)]) == 1
+    assert (invalid.count(None), invalid[-1]) == (2, None)
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def test_the_suite_of_the_documentation_runs_with_all_its_tests(given: str, tmp_
     listener = Path(__file__).with_name("short_calibration.py")
     short = ["--outputdir", str(tmp_path / "results"), "--listener", str(listener)]
     with begin(*empty, *short, tmp_path / "short.yaml", source if given == "a file" else folder) as run:
-        _, said = run.communicate(timeout=120)
+        _, said = run.communicate(timeout=300)
     assert run.returncode == 0, said
     records = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("records/*.json")]
     assert [record["test"]["name"] for record in records] == ["A Bridge With Two Pods"] * (
@@ -103,7 +103,7 @@ def test_ctrl_c_ends_a_run_in_order_and_shows_how_to_resume_it(tmp_path: Path) -
     with begin(*rows, "--outputdir", tmp_path / "first") as run:
         until_it_measures(run, tmp_path / "first")
         os.killpg(run.pid, signal.SIGINT)  # as the terminal does
-        _, said = run.communicate(timeout=60)
+        _, said = run.communicate(timeout=300)
     assert run.returncode == 253, said
     assert "Ended early: 1 of 2 tests were not run." in said
     line = f"run --resume {tmp_path}/first --include 'quick AND ptp' --include 'quick AND macvlan'"

@@ -104,7 +104,7 @@ def test_a_chain_that_is_cut_loses_its_own_frames_and_no_others(name: str, monke
             return all(way.sent == 800 and way.received_by_group == (200, 0, 200, 200) for way in ways)
 
         first(of_others_alone, lambda: sut.tester.measure(Trial(traffic, *TRIAL)).directions)
-        monkeypatch.setattr(system_under_test, "PROBE_PATIENCE", 0.5)
+        monkeypatch.setattr(system_under_test, "PROBE_PATIENCE", 2.0)
         with pytest.raises(PodperfError, match=r"no test frame crossed .*left-to-right by chain 2"):
             sut.probe(traffic)
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from attempts import first
 from namespaces import ThirdPort, add_namespace
 from podperf.errors import PodperfError
 from podperf.frames import HOSTS, AddressFamily, Headers
-from podperf.hosts.linux import ip
+from podperf.hosts.linux import await_carrier, ip, ip_json
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import NetworkNamespace
 from podperf.kernel.threads import dedicate_receive_processing, receive_at_once, threads_named
@@ -119,6 +120,10 @@ class Switch:
             ip(lab.sut, "link", "set", port, "master", "switch")
         assert eventually(lambda: self._states() == {"forwarding"})
 
+    def forget(self) -> None:
+        """All MACs that it has learnt."""
+        ip(self._sut, "link", "set", "dev", "switch", "type", "bridge", "fdb_flush")
+
     def _states(self) -> set[str]:
         return {each["state"] for each in json.loads(self._sut.ask("bridge", "-j", "link", "show").stdout)}
 
@@ -163,7 +168,7 @@ class ScriptedSut(threading.Thread):
 
     def __enter__(self) -> ScriptedSut:
         self.start()
-        assert self._ready.wait(5)
+        assert self._ready.wait(30)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -226,7 +231,7 @@ def lossless(
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         if condition():
             return True
@@ -269,8 +274,9 @@ def test_many_flows_are_as_many_pairs_of_addresses(lab: Lab, tester: SoftwareTes
 def test_a_tag_that_the_system_under_test_takes_away_is_seen(lab: Lab, tester: SoftwareTester) -> None:
     profile = TrafficProfile(FrameSize.parse(128), headers=Headers(AddressFamily.IPV6, *TAGGED))
     with ScriptedSut(lab, lambda frame: [frame[:12] + frame[16:]]):
-        (direction,) = tester.measure(Trial(AddressedTraffic(profile), 1000, 0.2)).directions
-    assert direction.received > 0 and not direction.corrupted
+        trial = Trial(AddressedTraffic(profile), 1000, 0.2)
+        (direction,) = first(lambda each: each.received, lambda: tester.measure(trial)).directions
+    assert not direction.corrupted
     no_tag: list[Any] | None = None if tester.facts.engine == "xdp" else []
     assert direction.arrived == {"vlans": no_tag, "family": "ipv6", "hop_limit": 64, "dscp": 0}
 
@@ -358,9 +364,15 @@ def test_a_switch_knows_the_receiving_port_before_a_trial_of_one_direction(
 ) -> None:
     switch = Switch(lab)
     traffic = traffic_of(64, (direction,))
-    result = tester.measure(Trial(traffic, 5000, 0.2))
-    assert switch.third.frames <= 1, "one learning frame, to a MAC that nobody had used yet"
-    assert result.received > 900 and result.stray == 0 and result.directions[0].duplicated == 0
+
+    def measure() -> tuple[TrialResult, int]:
+        switch.forget()
+        before = switch.third.frames
+        return tester.measure(Trial(traffic, 5000, 0.2)), switch.third.frames - before
+
+    # One learning frame is flooded, to a MAC that nobody has used yet.
+    result, _ = first(lambda found: found[0].received > 900 and found[0].stray == 0 and found[1] <= 1, measure)
+    assert result.directions[0].duplicated == 0
     lossless(tester, traffic)
 
 
@@ -370,11 +382,15 @@ def test_a_switch_does_not_forget_the_receiving_port_in_a_long_trial(
 ) -> None:
     switch = Switch(lab)
     with lab.tester(engine) as tester:
-        assert tester._process is not None
-        tester._process.send(f"{request_line(Trial(TRAFFIC, 1000, 3), 0.05, tester._macs)} learning={learning}")
-        answer = tester._answer(20)["trial"]
-    assert answer["directions"][0]["received"] > 2900 and answer["stray"] == 0
-    assert (switch.third.frames > 500) is floods
+
+        def measure() -> tuple[int, int, bool]:
+            assert tester._process is not None
+            before = switch.third.frames
+            tester._process.send(f"{request_line(Trial(TRAFFIC, 1000, 3), 0.05, tester._macs)} learning={learning}")
+            answer = tester._answer(20)["trial"]
+            return answer["directions"][0]["received"], answer["stray"], switch.third.frames - before > 500
+
+        first(lambda found: found[0] > 2900 and found[1:] == (0, floods), measure)
 
 
 def test_a_throttled_sut_gets_the_load_all_the_same_and_loses(lab: Lab, tester: SoftwareTester, engine: str) -> None:
@@ -397,7 +413,7 @@ def test_a_burst_has_so_many_frames_and_lasts_no_longer_than_they_take(
     assert all(direction.sent == frames for result in results for direction in result.directions)
     if frames <= 100:  # more of them may not fit into the rings of the SUT
         assert any(not result.lost for result in results)
-    assert max(result.duration for result in results) < 0.5
+    assert median(result.duration for result in results) < 0.5
 
 
 def test_an_overload_goes_first_and_the_last_lost_frame_is_told(lab: Lab, tester: SoftwareTester) -> None:
@@ -412,9 +428,11 @@ def test_an_overload_goes_first_and_the_last_lost_frame_is_told(lab: Lab, tester
         (result,) = tester.measure(Trial(TRAFFIC, load, 0.5, overload=overload)).directions
         return result
 
-    each = first(lambda result: result.sent == result.intended == 1500 and result.lost == dropped, measure)
-    assert each.duration == pytest.approx(0.75, rel=0.02)
-    assert each.last_lost == pytest.approx(dropped, abs=3)
+    def undisturbed(result: DirectionResult) -> bool:
+        sent = result.sent == result.intended == 1500 and result.duration == pytest.approx(0.75, rel=0.02)
+        return sent and result.lost == dropped and result.last_lost == pytest.approx(dropped, abs=3)
+
+    first(undisturbed, measure)
 
 
 def test_without_loss_there_is_no_last_lost_frame(lab: Lab, tester: SoftwareTester) -> None:
@@ -440,23 +458,42 @@ def test_a_port_that_goes_down_is_an_error_and_the_tester_recovers(lab: Lab, tes
 def test_a_trial_in_which_a_port_lost_its_link_is_invalid(lab: Lab, tester: SoftwareTester) -> None:
     lab.forward()
     lab.spoiled = True
-    cut = threading.Timer(0.3, lab.sut.do, ("ip", "link", "set", "s1", "down"))
-    cut.start()
-    result = tester.measure(Trial(TRAFFIC, 1000, 1.0))
-    cut.join()
-    assert 0 < result.received < result.sent
+
+    def measure() -> TrialResult:
+        lab.sut.do("ip", "link", "set", "s1", "up")
+        assert await_carrier(lab.right, "p1")
+        return in_mid_trial(lab, tester, "link set s1 down")
+
+    result = first(lambda each: 0 < each.received < each.sent, measure)
     assert result.invalid == "port right: p1 is down or has no carrier; set it and its peer up"
 
 
 def test_a_trial_in_which_a_port_lost_its_link_for_a_moment_is_invalid(lab: Lab, tester: SoftwareTester) -> None:
     lab.forward()
     lab.spoiled = True
-    flap = threading.Timer(0.3, lab.sut.do, ("ip", "-batch", "-"), {"stdin": "link set s1 down\nlink set s1 up\n"})
-    flap.start()
-    result = tester.measure(Trial(TRAFFIC, 1000, 1.0))
-    flap.join()
+    lost = "port right: p1 lost its link in the trial, and has it again"
+    result = first(
+        lambda each: each.invalid == lost, lambda: in_mid_trial(lab, tester, "link set s1 down\nlink set s1 up")
+    )
     assert result.received > 0
-    assert result.invalid == "port right: p1 lost its link in the trial, and has it again"
+
+
+def in_mid_trial(lab: Lab, tester: SoftwareTester, changes: str) -> TrialResult:
+    """The result of a trial of a second, in which these changes are made for `ip` once frames arrive."""
+
+    def arrived() -> int:
+        (link,) = ip_json(lab.sut, "-statistics", "link", "show", "dev", "s0")
+        return int(link["stats64"]["rx"]["packets"])
+
+    def change() -> None:
+        eventually(lambda: arrived() > before + 100)
+        lab.sut.do("ip", "-batch", "-", stdin=changes)
+
+    before, changing = arrived(), threading.Thread(target=change)
+    changing.start()
+    result = tester.measure(Trial(TRAFFIC, 1000, 1.0))
+    changing.join()
+    return result
 
 
 def test_a_frame_that_does_not_fit_is_an_error(lab: Lab, tester: SoftwareTester) -> None:
@@ -530,12 +567,14 @@ def test_frames_wait_little_for_each_other_at_a_high_load(bare: BarePath) -> Non
     """
     with bare.tester() as tester:
         tester.measure(Trial(TRAFFIC, UNPACED, 0.05))  # shows the tester where the receiver runs
-        p50 = {
-            load: min(latency_of(valid(tester, Trial(TRAFFIC, load, 0.1))).percentile(50) for _ in range(10))
-            for load in BARE_LOADS
-        }
-    assert p50[100_000] < 3 * p50[10_000]
-    assert p50[1_000_000] < 5 * p50[10_000]
+        medians: dict[float, list[int]] = {load: [] for load in BARE_LOADS}
+
+        def least() -> tuple[int, ...]:
+            for load in BARE_LOADS * 10:  # by turns, as the CPU may be slow for some seconds
+                medians[load].append(latency_of(valid(tester, Trial(TRAFFIC, load, 0.1))).percentile(50))
+            return tuple(map(min, medians.values()))
+
+        first(lambda p50: p50[1] < 3 * p50[0] and p50[2] < 5 * p50[0], least)
 
 
 def test_the_last_frames_of_a_trial_leave_in_time(bare: BarePath) -> None:
@@ -544,11 +583,14 @@ def test_the_last_frames_of_a_trial_leave_in_time(bare: BarePath) -> None:
     At 200 k/s, a batch has few calls. The least of some maxima is the tester's, without the machine's noise.
     """
     with bare.tester() as tester:
-        at_high, at_low = (
-            min(latency_of(tester.measure(Trial(TRAFFIC, load, 1.0, frames=4))).maximum for _ in range(30))
-            for load in (1_000_000, 200_000)
-        )
-    assert at_high < 3 * at_low
+        maxima: dict[float, list[int]] = {1_000_000: [], 200_000: []}
+
+        def least() -> tuple[int, ...]:
+            for load in tuple(maxima) * 30:  # by turns, as the CPU may be slow for some seconds
+                maxima[load].append(latency_of(tester.measure(Trial(TRAFFIC, load, 1.0, frames=4))).maximum)
+            return tuple(map(min, maxima.values()))
+
+        first(lambda found: found[0] < 3 * found[1], least)
 
 
 def test_one_frame_in_eight_of_an_unpaced_trial_has_its_latency(bare: BarePath) -> None:
@@ -565,8 +607,8 @@ def test_one_frame_in_eight_of_an_unpaced_trial_has_its_latency(bare: BarePath) 
 def test_what_the_ring_of_the_other_port_has_no_room_for_is_the_testers_own_loss(bare: BarePath) -> None:
     bare.receive_seldom()
     with bare.tester(joined=True) as tester:
-        result = tester.measure(Trial(TRAFFIC, UNPACED, 0.2))
-    assert 0 < result.lost == result.own_drops
+        unpaced = Trial(TRAFFIC, UNPACED, 0.2)
+        result = first(lambda each: 0 < each.lost == each.own_drops, lambda: tester.measure(unpaced))
     assert "the receive ring of the other port was full" in str(result.invalid)
     with bare.tester() as tester:
         result = tester.measure(Trial(TRAFFIC, UNPACED, 0.2))
@@ -605,7 +647,7 @@ def test_closing_in_mid_trial_ends_it_at_once(lab: Lab) -> None:
     began = time.monotonic()
     with pytest.raises(PodperfError):
         tester.measure(Trial(TRAFFIC, 1000, 20.0))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     timer.join()  # `measure` ends with the process, and `close` a moment later
     assert eventually(lambda: not attached(lab.left, "p0"))
 

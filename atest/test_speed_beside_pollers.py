@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 
+from attempts import first
 from podperf.hosts.local import LocalHost
 from podperf.kernel.poller_sharing import take_turns
 from podperf.quietness.cpu_times import times_of
@@ -23,8 +24,8 @@ def test_a_cpu_is_timed_ahead_of_pollers_that_take_turns_on_it() -> None:
             undo.callback(loop.kill)
             os.sched_setaffinity(loop.pid, {cpu})
         take_turns(LocalHost(), {cpu: [loop.pid for loop in loops]}, undo)
-        attempts = [preemptions_while_timing(cpu) for _ in range(3)]  # the kernel's own work may spoil one, not all
-    assert min(attempts) <= 2, f"moved there and back, and left alone in between: {attempts}"
+        # It moves there and back, and is left alone in between. The kernel's own work may spoil some attempts, not all.
+        first(lambda preemptions: preemptions <= 2, lambda: preemptions_while_timing(cpu))
 
 
 def preemptions_while_timing(cpu: int) -> int:

@@ -99,10 +99,12 @@ def test_what_is_lost_between_them_is_missing(lab: Lab, both: TwoProcesses) -> N
 
 
 def test_flows_differ_in_their_udp_source_port(lab: Lab, both: TwoProcesses) -> None:
-    with ScriptedSut(lab, lambda frame: [frame]) as sut:
-        both.measure(flows=100)
-    frames = [each for each in sut.frames if each[23:24] == b"\x11"]
-    assert len({each[34:36] for each in frames}) == 100
+    def cross() -> list[bytes]:
+        with ScriptedSut(lab, lambda frame: [frame]) as sut:
+            both.measure(flows=100)
+        return [each for each in sut.frames if each[23:24] == b"\x11"]
+
+    frames = first(lambda found: len({each[34:36] for each in found}) == 100, cross)
     ends = {(socket.inet_ntoa(each[26:30]), socket.inet_ntoa(each[30:34]), each[36:38]) for each in frames}
     assert ends == {(LEFT, RIGHT, DISCARDED.to_bytes(2, "big"))}
 
