@@ -126,7 +126,7 @@ def _make_keys(folder: Path, address: str) -> None:
 
 
 def _await(server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while "Server listening" not in log.read_text():
         assert server.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()

@@ -41,7 +41,7 @@ def test_a_process_with_the_name_of_a_receive_thread_is_left_as_it_is(host: Host
     impostor = host.spawn(*AS_USER, "sh", "-c", named)
     with ExitStack() as undo:
         undo.callback(impostor.stop)
-        assert impostor.receive(5) == "named"
+        assert impostor.receive(30) == "named"
         assert host.ask("cat", f"/proc/{impostor.pid}/comm").stdout == "napi/w-left-x\n"
         namespace = add_namespace(host, "other-users", undo)
         add_veth(namespace, near="w-left", far="w-right", mtu=1500)

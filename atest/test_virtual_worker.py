@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from attempts import first
 from chains import forward, send
 from podperf.allocation import PodAllocation
 from podperf.cpu_lists import parse_cpu_list
@@ -172,8 +173,10 @@ class TestInside:
             assert {port["mode"] for port in tester.describe()["ports"].values()} == {"native"}
             assert await_carrier(host, LEFT.interface) and await_carrier(host, RIGHT.interface)
             traffic = traffic_of(64, BOTH_DIRECTIONS[:1])
-            slow = [tester.measure(Trial(traffic, load=200, duration=1.0)) for _ in range(3)]
-            assert (200, 200, None) in [(each.sent, each.received, each.invalid) for each in slow]
+            slow = Trial(traffic, load=200, duration=1.0)
+            first(
+                lambda each: (each.sent, each.received, each.invalid) == (200, 200, None), lambda: tester.measure(slow)
+            )
             before = frames_out(host, LEFT.interface, cpu)
             sent = sum(tester.measure(Trial(traffic, UNPACED, 1.0)).sent for _ in range(3))
             assert frames_out(host, LEFT.interface, cpu) - before == sent
@@ -272,7 +275,7 @@ def test_a_killed_run_leaves_no_machine_no_tap_and_no_disk(tmp_path: Path) -> No
     machine = machines()
     assert machine
     robot.kill()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while machines() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not machines(), "QEMU must end with the run that started it"
