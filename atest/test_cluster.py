@@ -62,6 +62,7 @@ from podperf.kubernetes.settings import IMAGE, KubernetesSettings
 from podperf.kubernetes.tester import KubernetesTester
 from podperf.kubernetes.tester_objects import thread_starter
 from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
+from podperf.records import read_records
 from podperf.testbed.isolation import FrameWatch
 from podperf.testers.base import UNPACED, TesterPort
 from robot_run import ROOT, Robot, podperf, trials_on_disk
@@ -99,6 +100,11 @@ tester = KubernetesTester(KubernetesSettings(PodWishes(IMAGE), sys.argv[2], dest
 while True:
     tester.measure(Trial(AddressedTraffic(TrafficProfile(FrameSize.parse(64))), 1000.0, 1.0))
 """
+# A user who is not root. The right to read all files is for those of the tests alone.
+AS_USER = (
+    *("setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups"),
+    *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
+)
 ONE_ROW = ("--test", "Pod to pod on one node, 64 B", str(ROOT / "tests"))
 ROW_OF_NODE = ONE_ROW[1]
 ROW_OUTSIDE = ("--test", "Pod to a host outside, 64 B", str(ROOT / "tests"))
@@ -345,6 +351,27 @@ class TestMeasuring:
         pods = record["tester"]["pods"]
         assert pods["left"]["node"] == pods["right"]["node"] == "node1"
         assert pods["left"]["image"].startswith(("sha256:", "localhost/podperf/pod"))
+
+    def test_who_is_not_root_checks_measures_and_cleans(self, api: Api, tmp_path: Path) -> None:
+        mine = tmp_path / "mine"
+        mine.mkdir()
+        (mine / "kubeconfig").write_text(KUBECONFIG.read_text())
+        path = str(topology(mine, kubeconfig=str(mine / "kubeconfig")))
+        for each in (mine, *mine.iterdir()):
+            os.chown(each, 12345, 12345)
+        results = mine / "results"
+        for words in (["check", path], ["run", path, *ONE_ROW[:2], "--outputdir", str(results)], ["clean", path]):
+            done = subprocess.run(
+                [*AS_USER, sys.executable, "-m", "podperf", *words],
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd="/",
+                env={"PATH": os.environ["PATH"], "HOME": str(mine), "PYTHONPATH": str(ROOT / "libraries")},
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+        (record,), _ = read_records(results / "records")
+        assert record.outcome == "passed" and record.quietness is None, "nobody watches the CPUs of the nodes"
 
     def test_the_api_server_would_take_the_plan(self, api: Api, tmp_path: Path) -> None:
         path = topology(tmp_path, namespace="default", network_policies=2)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from podperf.hosts.way_back import JOURNAL, NotTakenBack, go_back
 from podperf.kubernetes.api import log_in
 from podperf.kubernetes.pods import clusters_named_in
 from podperf.kubernetes.run_namespace import forget_killed
+from podperf.kubernetes.settings import in_pods_alone
 from podperf.ownership import hand_over_killed
 from podperf.pods import POD_RUNTIMES
 from podperf.printable import printable
@@ -123,15 +125,25 @@ def main(wanted: Namespace) -> int:
     """`podperf clean`: exit code 0 if this machine, and the machines of a topology, are as they were."""
     topology = load_topology(wanted.topology, pod_runtimes=POD_RUNTIMES, testers=TESTERS) if wanted.topology else None
     here = LocalHost()
+
+    def pods() -> list[str]:
+        return [] if topology is None else list(_forget_pods(topology))
+
     with RunLock(CLEAN, say), ExitStack() as undo:
+        if topology is not None and in_pods_alone(topology) and os.geteuid() != 0:
+            return _told(pods())  # such a run changes nothing here
         removed = _each_of(
             partial(put_back, here),
             *(partial(forget, here, each, wanted.all) for each in (IMAGES, POD_IMAGES, PROGRAMS)),
             partial(forget_cluster, say),
-            lambda: list(_forget_pods(topology)) if topology is not None else [],
+            pods,
             lambda: _put_back_others(topology, here, undo) if topology is not None else [],
         )
         for results in hand_over_killed(RESULTS):
             print(f"{printable(results)} belongs to the caller of its run now")
+    return _told(removed)
+
+
+def _told(removed: Sequence[str]) -> int:
     print(f"removed: {printable(', '.join(removed))}" if removed else "nothing was left behind")
     return 0

@@ -1,12 +1,9 @@
-"""The command `podperf cni-table`: what each network of podperf's own cluster costs, beside the network of its nodes.
-
-Each step is a command of podperf that a user can call as well: `cluster up`, `compare`, `run` and `cluster down`.
-"""
+"""The command `podperf cni-table`: what each network of podperf's own cluster costs, beside that of its nodes."""
 
 from __future__ import annotations
 
-import json
-import subprocess
+import re
+import signal
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -19,21 +16,30 @@ from typing import Any
 
 import yaml
 
-from podperf.cluster import lifecycle
-from podperf.cluster.layout import ClusterNetwork
-from podperf.cluster.parts import ALL_NETWORKS, network_named
-from podperf.errors import ExitCode, PodperfError
+from podperf.cluster import hierarchies, lifecycle
+from podperf.cluster.layout import ClusterNetwork, ClusterPrograms
+from podperf.cluster.lifecycle import ClusterState
+from podperf.cluster.parts import ALL_NETWORKS, network_named, ready_programs
+from podperf.cluster.pod_image import POD, ready_image
+from podperf.errors import ExitCode, PodperfError, Unavailable
+from podperf.experiments.comparison_files import load_comparison
+from podperf.hosts.local import LocalHost
+from podperf.model import Chain, FrameSize
 from podperf.nearness import optional_path
 from podperf.printable import printable
-from podperf.records import read_records
+from podperf.progress import Progress
+from podperf.records import Outcome
 from podperf.report.cni_page import Figures, NetworkRow, Share, cni_markdown, cni_page, cni_text
+from podperf.report.comparison_page import write_comparison
 from podperf.report.files import write_file, write_report
+from podperf.run import Run, Session, TestIdentity
 from podperf.terminal import columns, say
+from podperf.testbed.access import read_topology
 from run_command.arguments import RESULTS, ROOT
 from run_command.preparation import make_results_folder
 
 NAME = "cni-table"
-_NODES = ("--own", "--nodes", "2")
+SMALLEST = FrameSize.parse(64)
 _ROUNDS, _TRIAL = 8, 0.5  # of each comparison; seconds
 
 
@@ -54,8 +60,8 @@ WAYS = (
     Way("pod to pod, 100 policies", {"nodes": 2, "network_policies": 100}),
     Way("pod to pod, one node", {"nodes": 1}),
 )
-ROWS = {"one node": "Pod to pod on one node, 64 B", "two nodes": "Pod to pod on two nodes, 64 B"}
-"""The rows of suites that give NDR, PDR and latency."""
+PLACES: Mapping[str, Mapping[str, Any]] = {"one node": {"nodes": 1}, "two nodes": {"nodes": 2}}
+"""Where NDR, PDR and latency are measured."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -72,6 +78,8 @@ The networks: {titles}."""
 
 def main(options: Namespace) -> int:
     """Measure, print the table, write the page. Exit code 0 if each network could be started."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    hierarchies.of_this_machine()  # before the long builds
     networks = [network_named(name) for name in options.networks] or list(ALL_NETWORKS)
     if lifecycle.running():
         raise PodperfError("a cluster runs already, and this command starts its own: `podperf cluster down` ends it")
@@ -97,53 +105,53 @@ def _write(rows: Sequence[NetworkRow], results: Path, seconds: float) -> None:
 
 def _measured(network: ClusterNetwork, folder: Path) -> NetworkRow:
     """One network, which is up meanwhile."""
-    began = time.monotonic()
+    here = LocalHost()
     try:
-        with _cluster(network) as state:
+        # Some networks enforce policies themselves. Beside others, a further part can do it.
+        options = [each for each in ("network-policies",) if each in network.takes]
+        programs, image = ready_programs(here, say, options, network), ready_image(here, say, POD).path
+        began = time.monotonic()
+        with _cluster(programs, image) as state:
             ready, memory = time.monotonic() - began, state.memory
             folder.mkdir()
-            topologies = {nodes: _topology(folder, state.kubeconfig, nodes) for nodes in (1, 2)}
-            shares = {way.title: _compared(way, topologies[2], folder / f"way-{number}") for number, way in _numbered()}
-            rows = zip(ROWS.items(), topologies.values(), strict=True)
-            figures = {place: _row(name, topology, folder / place) for (place, name), topology in rows}
+            with _run(state.kubeconfig, folder) as run:
+                shares = {way.title: _compared(way, run, folder) for way in WAYS}
+                figures = {place: _searched(place, pods, run) for place, pods in PLACES.items()}
     except PodperfError as error:
         return NetworkRow(network.title, reason=str(error))
     return NetworkRow(network.title, ready, memory, shares, figures, time.monotonic() - began)
 
 
-def _numbered() -> Iterator[tuple[int, Way]]:
-    return enumerate(WAYS, start=1)
+@contextmanager
+def _cluster(programs: ClusterPrograms, image: Path) -> Iterator[ClusterState]:
+    """podperf's own cluster of two nodes. PodperfError if it does not start."""
+    try:
+        yield lifecycle.up(programs, 2, [image], say)
+    finally:
+        lifecycle.down(say)
 
 
 @contextmanager
-def _cluster(network: ClusterNetwork) -> Iterator[lifecycle.ClusterState]:
-    """podperf's own cluster with this network. PodperfError if it cannot be started here."""
-    # It needs the option only where the network itself enforces no policies, and can stand beside what does.
-    policies = ("--network-policies",) if "network-policies" in network.takes else ()
-    try:
-        if _podperf("cluster", "up", *_NODES, "--network", network.title, *policies):
-            raise PodperfError("the cluster did not start (see above)")
-        state = lifecycle.state()
-        if state is None:
-            raise PodperfError("the cluster has ended")
-        yield state
-    finally:
-        _podperf("cluster", "down")
-
-
-def _topology(folder: Path, kubeconfig: Path, nodes: int) -> Path:
+def _run(kubeconfig: Path, folder: Path) -> Iterator[Run]:
+    """A run on two nodes, whose records and reports are in the folder."""
     content = yaml.safe_load((ROOT / "topologies" / "kubernetes.yaml").read_text(encoding="utf-8"))
-    content["tester"]["settings"] |= {"kubeconfig": str(kubeconfig), "nodes": nodes}
-    path = folder / f"nodes-{nodes}.yaml"
+    content["tester"]["settings"] |= {"kubeconfig": str(kubeconfig), "nodes": 2}
+    path = folder / "topology.yaml"
     path.write_text(yaml.safe_dump(content), encoding="utf-8")
-    return path
+    run = Run(Session(read_topology(path), folder, Progress()))
+    run.open()
+    try:
+        run.plan([])
+        yield run
+    finally:
+        say(f"{NAME}: {run.close().splitlines()[-1]}")
 
 
 def comparison_of(way: Way) -> str:
     """The comparison file of pods beside pods in the networks of the same nodes."""
     content = {
         "version": 1,
-        "name": "pods",
+        "name": re.sub(r"[^a-z0-9]+", "-", way.title.lower()),
         "description": f"{way.title}, beside the network of the nodes.",
         "rounds": _ROUNDS,
         "trial_seconds": _TRIAL,
@@ -157,33 +165,45 @@ def comparison_of(way: Way) -> str:
     return yaml.safe_dump(content, sort_keys=False)
 
 
-def _compared(way: Way, topology: Path, folder: Path) -> Share:
-    path = folder.with_suffix(".yaml")
+def _compared(way: Way, run: Run, folder: Path) -> Share:
+    """The rate of pods, beside that of pods in the networks of the same nodes."""
+    path = folder / "comparison.yaml"
     path.write_text(comparison_of(way), encoding="utf-8")
-    _podperf("compare", str(path), str(topology), "--output", str(folder))
+    comparison = load_comparison(path)
+    with _test(run, way.title) as ended:
+        result = run.compare_variants(TestIdentity(way.title, NAME, ("comparison",)), comparison)
+        write_comparison(result, folder)
+        return Share.of(result.to_json())
+    return Share(reason=ended.reason)
+
+
+def _searched(place: str, pods: Mapping[str, Any], run: Run) -> Figures:
+    """NDR and PDR of pods, and the latency where both ends have one clock."""
+    with _test(run, name := f"pod to pod, {place}") as ended:
+        run.begin_test(TestIdentity(name, NAME, ("ndrpdr",)), Chain("external", 0), SMALLEST, pods=pods)
+        run.measurement.ndr_and_pdr()
+        run.measurement.latency()
+        return Figures({metric: figure.value for metric, figure in run.measurement.metrics.items()})
+    return Figures(reason=ended.reason)
+
+
+@dataclass
+class _Ended:
+    reason: str = ""
+
+
+@contextmanager
+def _test(run: Run, name: str) -> Iterator[_Ended]:
+    """One test of the run, which ends with its record. Its PodperfError becomes the `reason`."""
+    ended = _Ended()
+    outcome: Outcome = "interrupted"
     try:
-        return Share.of(json.loads((folder / "comparison-pods.json").read_text(encoding="utf-8")))
-    except OSError:
-        return Share(reason=_reason(folder))
-
-
-def _row(name: str, topology: Path, folder: Path) -> Figures:
-    """The figures of one row of a suite."""
-    _podperf("run", str(topology), "--test", name, "--outputdir", str(folder))
-    records, _ = read_records(folder / "records", trials=False)
-    for record in records:
-        if record.test.name == name and record.outcome != "skipped":
-            return Figures({metric: figure.value for metric, figure in record.figures.items()})
-    return Figures(reason=_reason(folder))
-
-
-def _reason(folder: Path) -> str:
-    """The reason in the records of a folder why nothing was measured."""
-    records, _ = read_records(folder / "records", trials=False)
-    reasons = [record.reason for record in records if record.reason]
-    return reasons[0] if reasons else "it ended without a record"
-
-
-def _podperf(*arguments: str) -> int:
-    """Run a command of podperf, which tells its progress itself. Returns its exit code."""
-    return subprocess.run([ROOT / "podperf", "--no-install", *arguments], check=False).returncode
+        run.progress.test_begins(name)
+        yield ended
+        outcome = "passed"
+    except PodperfError as error:
+        ended.reason = str(error)
+        outcome = "skipped" if isinstance(error, Unavailable) else "failed"
+    finally:
+        run.tear_down_chain()
+        run.end_test(TestIdentity(name, NAME), outcome, ended.reason)

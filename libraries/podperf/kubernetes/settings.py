@@ -225,6 +225,12 @@ def pods_of_tester(topology: Topology) -> KubernetesSettings | None:
     return kind if isinstance(kind, KubernetesSettings) else None
 
 
+def in_pods_alone(topology: Topology) -> bool:
+    """Whether all test frames begin and end in pods of a cluster, so that podperf's machine has no part in it."""
+    pods = pods_of_tester(topology)
+    return pods is not None and pods.host is None and topology.external
+
+
 def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
     if settings["host_network"]:
         _refuse_within_host_network(settings)

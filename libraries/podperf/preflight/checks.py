@@ -21,12 +21,13 @@ from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
 from podperf.kubernetes.checks import check_cluster, check_pods
 from podperf.kubernetes.pods import clusters_named_in
+from podperf.kubernetes.settings import in_pods_alone
 from podperf.model import PageSize, Placement
 from podperf.observation import NEEDS_ROOT, Observation, State, of_worker
 from podperf.pods import runtime_of
 from podperf.pods.cni import PLUGIN_DIRECTORY
 from podperf.preflight.counted import check_counted
-from podperf.preflight.measuring import check_measuring
+from podperf.preflight.measuring import check_bare_path, check_measuring
 from podperf.preflight.mistakes import look_for_mistakes
 from podperf.quietness.watch import watch
 from podperf.testbed.access import behind_ssh, lock, log_in, read_topology
@@ -123,12 +124,23 @@ def check(path: str, host: Host | None = None, *, root: bool | None = None) -> l
         observation.state is State.MISSING for observation in observations
     ):  # with a mistyped name, checks describe the wrong testbed
         return observations
-    observations.append(_check_rights(root))
-    observations += _check_commands(host)
-    observations.append(_check_tester(host))
     with ExitStack() as undo:
+        if topology is not None and in_pods_alone(topology):
+            return [*observations, *_check_pods_of_tester(topology, host, undo)]
+        observations.append(_check_rights(root))
+        observations += _check_commands(host)
+        observations.append(_check_tester(host))
         observations += _check_there(topology, host, root, undo)
     return observations
+
+
+def _check_pods_of_tester(topology: Topology, host: Host, undo: ExitStack) -> Iterator[Observation]:
+    """The checks of a cluster, in which nothing of this machine has a part."""
+    for cluster in clusters_named_in(topology):
+        yield from check_cluster(cluster)
+    testbed = Testbed.on(topology, host, [host] * len(topology.workers))
+    undo.callback(testbed.close)
+    yield from check_bare_path(topology, testbed)
 
 
 def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitStack) -> Iterator[Observation]:

@@ -30,6 +30,7 @@ from podperf.run.limits import Baselines, KnownLimits
 from podperf.run.session import Session
 from podperf.run.test import TestInProgress
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
+from podperf.testbed.testbed import Testbed
 from podperf.testers.base import Ability, TesterLimits
 from podperf.thresholds import ThresholdVerdict
 from podperf.topology import MethodSettings
@@ -205,14 +206,19 @@ class SharedByTests:
 
 
 def set_up(
-    test: TestInProgress, chain: Chain, profile: TrafficProfile, session: Session, shared: SharedByTests
+    test: TestInProgress,
+    chain: Chain,
+    profile: TrafficProfile,
+    session: Session,
+    testbed: Testbed,
+    shared: SharedByTests,
 ) -> Measurement:
     """Build the chain, check that frames cross it, and describe it in the record. It stays until the test's `undo`."""
     record, equipment = test.record, session.equipment
     if chain.workers > 1:
-        equipment.testbed.demand(chain)
-        test.quietness = equipment.watch([cpu_plan.sut for cpu_plan in equipment.testbed.cpu_plans(chain)], test.undo)
-    again = partial(equipment.testbed.build, chain, profile.frame, profile.directions, headers=profile.headers)
+        testbed.demand(chain)
+        test.quietness = equipment.watch([cpu_plan.sut for cpu_plan in testbed.cpu_plans(chain)], test.undo)
+    again = partial(testbed.build, chain, profile.frame, profile.directions, headers=profile.headers)
     sut = test.undo.enter_context(again())
     record.traffic = traffic = addressed(profile, sut)
     sut.probe(traffic)
@@ -222,11 +228,9 @@ def set_up(
     record.interfaces = interfaces_of(sut)
     record.link_bits_per_second = link_speed(record.interfaces)
     if not session.topology.counts_instructions:  # where no rate is judged
-        record.limits = shared.limits.on_link(
-            record.link_bits_per_second, traffic, sut.tester.facts.engine, equipment.testbed
-        )
+        record.limits = shared.limits.on_link(record.link_bits_per_second, traffic, sut.tester.facts.engine, testbed)
     test.undo.callback(_last_look, record, sut, sut.read_tables())
-    cost = partial(measure_cost, test, sut, equipment.testbed, profile, shared.bare_paths, session.profiler)
+    cost = partial(measure_cost, test, sut, testbed, profile, shared.bare_paths, session.profiler)
     return Measurement(test, sut, traffic, record.limits, session.topology.method, shared.baselines, cost, build=again)
 
 

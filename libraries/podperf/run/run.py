@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.wire import Wire
@@ -118,11 +119,19 @@ class Run:
         flows: int | None = None,
         family: AddressFamily | None = None,
         vlan: int | None = None,
+        pods: Mapping[str, Any] | None = None,
     ) -> None:
-        """Open the record of a test, build its chain, and check that frames cross it."""
+        """Open the record of a test, build its chain, and check that frames cross it.
+
+        With `pods`, the tester's ports are two pods of this test alone, which differ in these settings.
+        """
         traffic = self._traffic(frame, directions, flows, family, vlan)
         test = self._begin(chain_record(identity, self.session.topology, chain, traffic), traffic)
-        self._measurement = set_up(test, chain, traffic, self.session, self.shared)
+        testbed = self.session.equipment.testbed
+        if pods:
+            testbed = testbed.with_pods(pods)
+            test.undo.callback(testbed.close)
+        self._measurement = set_up(test, chain, traffic, self.session, testbed, self.shared)
 
     def tear_down_chain(self) -> None:
         """Take the chain down. Safe to repeat."""

@@ -22,7 +22,7 @@ from podperf.hosts.host_facts import collect, podperf_version
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh_login import Login
 from podperf.kernel.cpus import Cpus, read_cpus
-from podperf.kubernetes.settings import pods_of_tester
+from podperf.kubernetes.settings import in_pods_alone, pods_of_tester
 from podperf.methods.cost import ONLY_COST
 from podperf.model import Placement
 from podperf.progress import Progress
@@ -165,7 +165,7 @@ class Session:
 
     def _open(self) -> None:
         is_root = os.geteuid() == 0
-        if _measures_here(self.topology) and not is_root:
+        if self.topology.uses_this_machine and not is_root and not in_pods_alone(self.topology):
             raise PodperfError(
                 "measuring on this machine needs root, for network namespaces and BPF programs: run it with sudo"
             )
@@ -226,12 +226,6 @@ class Session:
             with suppress(PodperfError):
                 self._give_machines_back()
             self._take_machines()
-
-
-def _measures_here(topology: Topology) -> bool:
-    """False if all frames begin and end elsewhere: in pods of a cluster, or on machines behind SSH."""
-    pods = pods_of_tester(topology)
-    return topology.uses_this_machine and not (pods is not None and pods.runs_already)
 
 
 def booted(
