@@ -390,6 +390,26 @@ def test_the_fingerprint_of_one_metric_is_not_that_of_anothers_method() -> None:
     assert fingerprint(Record.of(record()), P99) == fingerprint(Record.of(other), P99)
 
 
+def of_cluster(uid: str = "u1", cni: str = "1.20", node: str = "node1", **changes: Any) -> Record:
+    """A record whose tester is in two pods of a cluster."""
+    network = {"name": "Cilium", "version": cni, "mode": "", "unread": ["a right"]}
+    pods = {"left": {"node": node, "kernel": "6.1", "cpu_model": "A"}, "right": {"node": node, "kernel": "6.1"}}
+    cluster = {"server": "https://a:6443", "uid": uid, "version": "v1.34", "network": network}
+    return Record.of(record(tester={"name": "pods", "cluster": cluster, "pods": pods}, **changes))
+
+
+def test_a_cluster_is_one_series_from_whichever_machine_and_another_cluster_is_another() -> None:
+    known = fingerprint(of_cluster(), MRR)
+    assert known == fingerprint(of_cluster(node="node2", placement__tester=[3], placement__sut=[2]), MRR)
+    assert (known["cluster"], known["pod network"], known["CPU"]) == ("u1", "name Cilium, version 1.20", "A")
+    assert difference(known, fingerprint(of_cluster(uid="u2"), MRR)) == "cluster: u2 instead of u1"
+    assert difference(known, fingerprint(of_cluster(uid=""), MRR)).startswith("cluster: https://a:6443 ")
+    newer = of_cluster(cni="1.21")
+    assert "version 1.21 instead of" in difference(known, fingerprint(newer, MRR))
+    ignored = {"pod network"}
+    assert fingerprint(of_cluster(), MRR, ignored) == fingerprint(newer, MRR, ignored)
+
+
 def test_the_kernel_of_a_further_worker_is_part_of_it() -> None:
     far = [record(environment__further_workers={"w2": {"kernel": {"release": each}}}) for each in ("6.1", "6.12")]
     assert difference(*(fingerprint(Record.of(each), MRR) for each in far)).startswith("kernel: ")

@@ -14,6 +14,9 @@ from podperf.records import Record
 Fingerprint = Mapping[str, str]  # the parts by their names, in words
 
 PARTS = (
+    "cluster",
+    "Kubernetes",
+    "pod network",
     "machine",
     "CPU",
     "memory",
@@ -47,6 +50,7 @@ def fingerprint(record: Record, metric: Metric, ignored: Collection[str] = ()) -
         for name, words in _of_a_worker(each):
             on_workers.setdefault(name, []).extend([f"{of}{words}"] if words else [])
     parts = {
+        **dict.fromkeys(PARTS, ""),
         **{name: "; ".join(found) for name, found in on_workers.items()},
         "data plane": chain.data_plane if chain else "",
         "chain": _chain(chain) if chain else "workers 1",
@@ -57,6 +61,7 @@ def fingerprint(record: Record, metric: Metric, ignored: Collection[str] = ()) -
         "placement": _placement(record),
         "tester": _chosen(record.tester, "name", "version", "engine"),
         "method": _method(record, metric),
+        **dict(_of_a_cluster(record)),
     }
     return {name: parts[name] for name in PARTS if parts[name] and name not in ignored}
 
@@ -73,6 +78,25 @@ def difference(old: Fingerprint, new: Fingerprint) -> str:
         for name in PARTS
         if old.get(name) != new.get(name)
     )
+
+
+def _of_a_cluster(record: Record) -> Iterator[tuple[str, str]]:
+    """The parts of a cluster, if the tester's ports are pods there. The CPUs of podperf's machine have no part in it.
+
+    The address of the API server stands for a cluster whose UID is not known.
+    """
+    cluster: Mapping[str, Any] = record.tester.get("cluster") or {}
+    if not cluster:
+        return
+    yield "cluster", str(cluster.get("uid") or cluster.get("server") or "")
+    yield "Kubernetes", str(cluster.get("version") or "")
+    known = ("name", "version", "mode", "encapsulation", "service_proxy", "service_proxy_mode")
+    found = cluster.get("network") or {}
+    yield "pod network", _words(**{name: found[name] for name in known if found.get(name)})
+    pods = (record.tester.get("pods") or {}).values()
+    for name, key in (("CPU", "cpu_model"), ("kernel", "kernel")):
+        yield name, "; ".join(dict.fromkeys(str(pod[key]) for pod in pods if pod.get(key)))
+    yield "placement", f"nodes {len({pod.get('node') for pod in pods})}"
 
 
 def _of_a_worker(worker: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -108,6 +108,12 @@ class Recognition:
             shown = replace(shown, objects={each.path: self._ask(each) for each in questions(shown)})
         return replace(recognised(shown), unread=tuple(dict.fromkeys(self._unread)))
 
+    @property
+    def uid(self) -> str:
+        """The UID of the namespace kube-system, which no two clusters share. Empty if the login may not read it."""
+        found = self._ask(Question("/api/v1/namespaces/kube-system", "get namespaces kube-system"))
+        return word(within(found, "metadata", "uid"))
+
     def _nodes(self, names: Sequence[str]) -> Iterator[object]:
         for name in dict.fromkeys(names):
             yield self._ask(Question(f"/api/v1/nodes/{name}", "get nodes"))

@@ -342,6 +342,7 @@ class KubernetesTester:
             **({"engine_remark": self._remark} if self._remark else {}),
             "cluster": {
                 "server": self._api.where,
+                "uid": self._uid,
                 "version": self._server,
                 "namespace": self._place.name,
                 "network": self._network.describe(),
@@ -355,6 +356,10 @@ class KubernetesTester:
     @cached_property
     def _network(self) -> PodNetwork:
         return Recognition(self._api).network([port.facts.node for port in self.pods.values()])
+
+    @cached_property
+    def _uid(self) -> str:
+        return Recognition(self._api).uid
 
     def _of_pod(self, port: PodPort) -> Iterator[tuple[str, Any]]:
         facts, addresses = port.facts, ", ".join(map(str, port.addresses.values()))
