@@ -67,7 +67,8 @@ class Contenders:
         for contender in contenders:
             if contender.chain.data_plane not in DATA_PLANES:
                 raise Unavailable(f"this version of podperf has no data plane {contender.chain.data_plane!r}")
-            self._testbeds[contender.name] = self._testbed_of(contender)
+            testbed = self.equipment.testbed
+            self._testbeds[contender.name] = testbed.with_pods(contender.tester) if contender.tester else testbed
             self._testbeds[contender.name].demand(contender.chain)
         record = self.test.record
         self.placed |= {contender.name: self._place(contender) for contender in contenders}
@@ -132,14 +133,6 @@ class Contenders:
             traffic = AddressedTraffic(self.traffics[name])
             engine, testbed = sut.tester.facts.engine, self._testbeds[name]
             self.limits[name] = self.known.on_link(self.links[name], traffic, engine, testbed)
-
-    def _testbed_of(self, contender: Contender) -> Testbed:
-        """The testbed of the run or, until the end of the test, one with pods that are the contender's own."""
-        if not contender.tester:
-            return self.equipment.testbed
-        testbed = self.equipment.testbed.with_pods(contender.tester)
-        self.test.undo.callback(testbed.close)
-        return testbed
 
     def _place(self, contender: Contender) -> Placed:
         wanted, testbed, usual = contender.placement, self.equipment.testbed, self.equipment.placement

@@ -123,14 +123,12 @@ class Run:
     ) -> None:
         """Open the record of a test, build its chain, and check that frames cross it.
 
-        With `pods`, the tester's ports are two pods of this test alone, which differ in these settings.
+        With `pods`, the tester's ports are other two pods, which differ in these settings.
         """
         traffic = self._traffic(frame, directions, flows, family, vlan)
         test = self._begin(chain_record(identity, self.session.topology, chain, traffic), traffic)
         testbed = self.session.equipment.testbed
-        if pods:
-            testbed = testbed.with_pods(pods)
-            test.undo.callback(testbed.close)
+        testbed = testbed.with_pods(pods) if pods else testbed
         self._measurement = set_up(test, chain, traffic, self.session, testbed, self.shared)
 
     def tear_down_chain(self) -> None:

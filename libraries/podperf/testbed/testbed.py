@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
@@ -43,6 +44,7 @@ class Testbed(Machines):
     def __init__(self, topology: Topology, workers: Sequence[WorkerMachine], tester_host: Host | None = None) -> None:
         super().__init__(topology, workers, tester_host)
         self._there = set[Chain]()
+        self._with_pods: dict[str, Self] = {}  # the testbeds with other pods, by their settings
 
     def demand(self, chain: Chain) -> type[DataPlane]:
         """The driver of this chain's data plane. Raises Unavailable with the reason if this testbed lacks something."""
@@ -180,9 +182,10 @@ class Testbed(Machines):
         return found
 
     def with_pods(self, changes: Mapping[str, Any]) -> Self:
-        """This testbed, with two pods of its own as the tester's ports, which differ in these settings. Close it.
+        """This testbed, with other two pods as the tester's ports, which differ in these settings.
 
-        Raises Unavailable if the tester's ports are no pods, and PodperfError for settings that contradict each other.
+        The pods run until they break or until this testbed is closed, as they may be wanted again. Raises
+        Unavailable if the tester's ports are no pods, and PodperfError for settings that contradict each other.
         """
         pods = pods_of_tester(self.topology)
         if pods is None:
@@ -191,7 +194,17 @@ class Testbed(Machines):
             settings = replace(self.topology.tester, kind=pods.varied(changes))
         except WrongSetting as error:
             raise PodperfError(f"tester.{'.'.join(map(str, error.key))}: allowed: {error.allowed}") from error
-        return type(self)(replace(self.topology, tester=settings), self.workers, self.tester_host)
+        wanted = json.dumps(changes, sort_keys=True)
+        if wanted not in self._with_pods:
+            topology = replace(self.topology, tester=settings)
+            self._with_pods[wanted] = type(self)(topology, self.workers, self.tester_host)
+        return self._with_pods[wanted]
+
+    def close(self) -> None:
+        """See Machines. Also closes the testbeds with other pods."""
+        for other in self._with_pods.values():
+            other.close()
+        super().close()
 
     def demand_pages(self, chain: Chain, size: PageSize) -> None:
         """Raises Unavailable with the remedy if the worker cannot give this chain pages of this size now."""
