@@ -9,23 +9,27 @@ import pytest
 
 from podperf.errors import PodperfError
 from podperf.experiments.comparison_files import load_comparison
-from podperf.report.cni_page import Figures, NetworkRow, Share, cni_markdown, cni_page, cni_text
+from podperf.report.cni_page import HostShare, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text
 from run_command.cni_table import WAYS, Way, comparison_of
 
 WAY = "pod to pod, two nodes"
 
 
-def compared(host: list[float], pods: list[float], share: float | None, low: float | None, high: float | None) -> Share:
+def compared(
+    host: list[float], pods: list[float], share: float | None, low: float | None, high: float | None
+) -> HostShare:
     """The share of a document as `podperf compare` writes it."""
     judged = {"share": share, "low": low, "high": high, "rounds": len(pods)}
     variants = [{"figures": host, "judgement": None}, {"figures": pods, "judgement": judged}]
-    return Share.of(json.loads(json.dumps({"variants": variants})))
+    return HostShare.of(json.loads(json.dumps({"variants": variants})))
 
 
 SHARE = compared([200e3, 220e3, 210e3], [100e3, 110e3, 105e3], -0.5, -0.6, -0.4)
 ROWS = [
-    NetworkRow("flannel:vxlan", 21.4, 700_000_000, {WAY: SHARE}, {"one node": Figures({"ndr": 90e3})}, 250.0),
-    NetworkRow("plain", 23.0, 650_000_000, {WAY: Share(reason="no <Service>")}, {"one node": Figures(reason="late")}),
+    NetworkRow("flannel:vxlan", 21.4, 700_000_000, {WAY: SHARE}, {"one node": RowFigures({"ndr": 90e3})}, 250.0),
+    NetworkRow(
+        "plain", 23.0, 650_000_000, {WAY: HostShare(reason="no <Service>")}, {"one node": RowFigures(reason="late")}
+    ),
     NetworkRow("cilium:tunnel", reason="this kernel has no VXLAN"),
 ]
 

@@ -29,7 +29,7 @@ from podperf.nearness import optional_path
 from podperf.printable import printable
 from podperf.progress import Progress
 from podperf.records import Outcome
-from podperf.report.cni_page import Figures, NetworkRow, Share, cni_markdown, cni_page, cni_text
+from podperf.report.cni_page import HostShare, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text
 from podperf.report.comparison_page import write_comparison
 from podperf.report.files import write_file, write_report
 from podperf.run import Run, Session, TestIdentity
@@ -165,7 +165,7 @@ def comparison_of(way: Way) -> str:
     return yaml.safe_dump(content, sort_keys=False)
 
 
-def _compared(way: Way, run: Run, folder: Path) -> Share:
+def _compared(way: Way, run: Run, folder: Path) -> HostShare:
     """The rate of pods, beside that of pods in the networks of the same nodes."""
     path = folder / "comparison.yaml"
     path.write_text(comparison_of(way), encoding="utf-8")
@@ -173,18 +173,18 @@ def _compared(way: Way, run: Run, folder: Path) -> Share:
     with _test(run, way.title) as ended:
         result = run.compare_variants(TestIdentity(way.title, NAME, ("comparison",)), comparison)
         write_comparison(result, folder)
-        return Share.of(result.to_json())
-    return Share(reason=ended.reason)
+        return HostShare.of(result.to_json())
+    return HostShare(reason=ended.reason)
 
 
-def _searched(place: str, pods: Mapping[str, Any], run: Run) -> Figures:
+def _searched(place: str, pods: Mapping[str, Any], run: Run) -> RowFigures:
     """NDR and PDR of pods, and the latency where both ends have one clock."""
     with _test(run, name := f"pod to pod, {place}") as ended:
         run.begin_test(TestIdentity(name, NAME, ("ndrpdr",)), Chain("external", 0), SMALLEST, pods=pods)
         run.measurement.ndr_and_pdr()
         run.measurement.latency()
-        return Figures({metric: figure.value for metric, figure in run.measurement.metrics.items()})
-    return Figures(reason=ended.reason)
+        return RowFigures({metric: figure.value for metric, figure in run.measurement.metrics.items()})
+    return RowFigures(reason=ended.reason)
 
 
 @dataclass

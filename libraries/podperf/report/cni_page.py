@@ -24,7 +24,7 @@ NOTHING = "-"
 
 
 @dataclass(frozen=True)
-class Share:
+class HostShare:
     """The rate of pods beside that of the nodes' own network: medians of the rounds, in frames/s, and their ratio.
 
     An open end of the interval is None. Without figures, `reason` says why.
@@ -54,7 +54,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Figures:
+class RowFigures:
     """The figures of one row of a suite by their metrics, in SI units. Without figures, `reason` says why."""
 
     values: Mapping[str, float] = field(default_factory=dict)
@@ -72,8 +72,8 @@ class NetworkRow:
     title: str
     ready: float = 0.0
     memory: int = 0
-    shares: Mapping[str, Share] = field(default_factory=dict)
-    figures: Mapping[str, Figures] = field(default_factory=dict)
+    shares: Mapping[str, HostShare] = field(default_factory=dict)
+    figures: Mapping[str, RowFigures] = field(default_factory=dict)
     seconds: float = 0.0
     reason: str = ""
 
@@ -116,11 +116,11 @@ def reasons(rows: Sequence[NetworkRow]) -> list[str]:
 
 
 def _shares(row: NetworkRow, ways: Sequence[str]) -> list[str]:
-    return [str(row.shares.get(way, Share())) for way in ways]
+    return [str(row.shares.get(way, HostShare())) for way in ways]
 
 
 def _rate(row: NetworkRow, way: str) -> str:
-    share = row.shares.get(way, Share())
+    share = row.shares.get(way, HostShare())
     return kpps(share.pods) if share.rounds else NOTHING
 
 
@@ -130,11 +130,11 @@ def _host(row: NetworkRow) -> str:
 
 
 def _has(row: NetworkRow, place: str, name: str) -> bool:
-    return name in row.figures.get(place, Figures()).values
+    return name in row.figures.get(place, RowFigures()).values
 
 
 def _figure(row: NetworkRow, place: str, name: str) -> str:
-    found = row.figures.get(place, Figures()).values.get(name)
+    found = row.figures.get(place, RowFigures()).values.get(name)
     return NOTHING if found is None else short(found / METRICS[name].quantity.scale)
 
 
@@ -189,7 +189,7 @@ _WIDTH, _LABEL, _BAR, _GAP, _TOP = 720, 220, 14, 8, 30
 
 def shares_plot(way: str, rows: Sequence[NetworkRow]) -> str:
     """An SVG with a bar and an interval for each network's share. Empty without any share."""
-    drawn = [(row.title, share) for row in rows if (share := row.shares.get(way, Share())).share is not None]
+    drawn = [(row.title, share) for row in rows if (share := row.shares.get(way, HostShare())).share is not None]
     if not drawn:
         return ""
     scale = svg.ticks(max(1.0, *(share.high or share.share or 0 for _, share in drawn)))
