@@ -31,7 +31,7 @@ def cut_connections(machine: SshMachine) -> None:
 def fall_silent(machine: SshMachine) -> None:
     """Drop all packets for longer than podperf needs to notice."""
     machine.drop_packets()
-    time.sleep(SHORT_TIMEOUTS.lost + 5)
+    time.sleep(SHORT_TIMEOUTS.lost + 2)
     machine.let_packets_in()
 
 
