@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -66,6 +67,7 @@ from podperf.records import read_records
 from podperf.testbed.isolation import FrameWatch
 from podperf.testers.base import UNPACED, TesterPort
 from robot_run import ROOT, Robot, podperf, trials_on_disk
+from run_command import cni_table
 from traffic import TRAFFIC, traffic_of
 
 pytestmark = [
@@ -234,6 +236,26 @@ def recognises(network: ClusterNetwork, told: Mapping[str, Any]) -> None:
         seen = Recognition(api).network(nodes)
     assert seen.name.lower() == network.name and seen.mode.partition(",")[0] in network.mode
     assert seen.encapsulation == found["encapsulation"]
+
+
+class TestTable:
+    """`podperf cni-table`, which starts its own clusters."""
+
+    def test_a_network_stands_beside_that_of_its_nodes_and_nothing_is_left(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        need_programs()
+        monkeypatch.setattr("run_command.cni_table.WAYS", cni_table.WAYS[:1])
+        monkeypatch.setattr("run_command.cni_table.PLACES", {})
+        monkeypatch.setattr("signal.signal", lambda *_: None)  # pytest's own ones stay
+        before = snapshot()
+        assert cni_table.main(Namespace(networks=["plain"], output=tmp_path / "table")) == 0
+        assert once_as(before, snapshot) == before
+        document = json.loads((tmp_path / "table" / "cni-table.json").read_text())
+        (row,) = document["networks"]
+        (share,) = row["shares"].values()
+        assert share["rounds"] >= 6 and 0.05 < share["share"] < 2, "two nodes are one machine here"
+        assert (row["title"], row["mtu"]) == ("plain", 1500) and row["network"].startswith("plain")
 
 
 def cluster_tester(kubeconfig: Path = KUBECONFIG, **settings: Any) -> closing[KubernetesTester]:

@@ -24,6 +24,7 @@ from podperf.cluster.pod_image import POD, ready_image
 from podperf.errors import ExitCode, PodperfError, Unavailable
 from podperf.experiments.comparison_files import load_comparison
 from podperf.hosts.local import LocalHost
+from podperf.kubernetes.tester import KubernetesTester
 from podperf.model import Chain, FrameSize
 from podperf.nearness import optional_path
 from podperf.printable import printable
@@ -54,14 +55,14 @@ class Way:
 
 WAYS = (
     Way("pod to pod, two nodes", {"nodes": 2}),
-    Way("the same, 1000 flows", {"nodes": 2}, {"flows": 1000}),
-    Way("the same, IPv6, 84 B", {"nodes": 2}, {"frame": 84, "traffic": {"family": "ipv6"}}),
+    Way("pod to pod, 1000 flows", {"nodes": 2}, {"flows": 1000}),
+    Way("pod to pod, IPv6, 84 B", {"nodes": 2}, {"frame": 84, "traffic": {"family": "ipv6"}}),
     Way("pod to Service, two nodes", {"nodes": 2, "destination": "service"}),
     Way("pod to pod, one node", {"nodes": 1}),
     Way("pod to pod, 100 policies", {"nodes": 2, "network_policies": 100}),  # the last one, as the policies stay
 )
-PLACES: Mapping[str, Mapping[str, Any]] = {"one node": {"nodes": 1}, "two nodes": {"nodes": 2}}
-"""Where NDR, PDR and latency are measured."""
+PLACES: Mapping[str, Mapping[str, Any]] = {"two nodes": {}, "one node": {"nodes": 1}}
+"""Where NDR, PDR and latency are measured, with the pods' settings that differ from those of the run."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -103,23 +104,24 @@ def _write(rows: Sequence[NetworkRow], results: Path, seconds: float) -> None:
     print(printable(str(write_report(results.resolve(), NAME, data, cni_page(rows)))), flush=True)
 
 
-def _measured(network: ClusterNetwork, folder: Path) -> NetworkRow:
+def _measured(wanted: ClusterNetwork, folder: Path) -> NetworkRow:
     """One network, which is up meanwhile."""
-    here = LocalHost()
+    here, title = LocalHost(), wanted.title
     try:
         # Some networks enforce policies themselves. Beside others, a further part can do it.
-        options = [each for each in ("network-policies",) if each in network.takes]
-        programs, image = ready_programs(here, say, options, network), ready_image(here, say, POD).path
+        options = [each for each in ("network-policies",) if each in wanted.takes]
+        programs, image = ready_programs(here, say, options, wanted), ready_image(here, say, POD).path
         began = time.monotonic()
         with _cluster(programs, image) as state:
             ready, memory = time.monotonic() - began, state.memory
             folder.mkdir()
             with _run(state.kubeconfig, folder) as run:
                 figures = {place: _searched(place, pods, run) for place, pods in PLACES.items()}
+                network, mtu = _network(run)
                 shares = {way.title: _compared(way, run, folder) for way in WAYS}
     except PodperfError as error:
-        return NetworkRow(network.title, reason=str(error))
-    return NetworkRow(network.title, ready, memory, shares, figures, time.monotonic() - began)
+        return NetworkRow(title, reason=str(error))
+    return NetworkRow(title, ready, memory, shares, figures, time.monotonic() - began, network, mtu)
 
 
 @contextmanager
@@ -145,6 +147,13 @@ def _run(kubeconfig: Path, folder: Path) -> Iterator[Run]:
         yield run
     finally:
         say(f"{NAME}: {run.close().splitlines()[-1]}")
+
+
+def _network(run: Run) -> tuple[str, int]:
+    """What the cluster shows of its network, and the MTU of frames between pods on two nodes."""
+    tester = run.session.equipment.testbed.tester_with_ports()
+    assert isinstance(tester, KubernetesTester)
+    return tester.network.words, tester.describe()["pods"]["left"]["route_mtu"]
 
 
 def comparison_of(way: Way) -> str:

@@ -345,7 +345,7 @@ class KubernetesTester:
                 "uid": self._uid,
                 "version": self._server,
                 "namespace": self._place.name,
-                "network": self._network.describe(),
+                "network": self.network.describe(),
             },
             "services": {side: str(address) for side, address in self._services.items()},
             "network_policies": self._policies,
@@ -354,7 +354,8 @@ class KubernetesTester:
         }
 
     @cached_property
-    def _network(self) -> PodNetwork:
+    def network(self) -> PodNetwork:
+        """What the cluster shows of its pods' network."""
         return Recognition(self._api).network([port.facts.node for port in self.pods.values()])
 
     @cached_property

@@ -64,7 +64,8 @@ class RowFigures:
 @dataclass(frozen=True)
 class NetworkRow:
     """One network: the seconds until pods can reach each other, bytes of memory of the whole cluster, its shares by the
-    way of the frames, and the figures of rows by their place.
+    way of the frames, and the figures of rows by their place. `network` is what the cluster shows of it, and `mtu` that
+    of frames between two nodes.
 
     `reason` says why it could not be started.
     """
@@ -75,6 +76,8 @@ class NetworkRow:
     shares: Mapping[str, HostShare] = field(default_factory=dict)
     figures: Mapping[str, RowFigures] = field(default_factory=dict)
     seconds: float = 0.0
+    network: str = ""
+    mtu: int = 0
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -100,8 +103,11 @@ def tables(rows: Sequence[NetworkRow]) -> Iterator[tuple[str, Sequence[str], lis
     )
     yield (
         "The networks",
-        ("Network", "ready, s", "memory of the cluster, MB", "measured in, s"),
-        [(row.title, f"{row.ready:.0f}", f"{row.memory / 1e6:.0f}", f"{row.seconds:.0f}") for row in measured],
+        ("Network", "as the cluster shows it", "MTU", "ready, s", "memory of the cluster, MB", "measured in, s"),
+        [
+            (row.title, row.network, str(row.mtu), *(f"{n:.0f}" for n in (row.ready, row.memory / 1e6, row.seconds)))
+            for row in measured
+        ],
     )
 
 
