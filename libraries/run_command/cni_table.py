@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -27,6 +28,7 @@ from podperf.hosts.local import LocalHost
 from podperf.kubernetes.tester import KubernetesTester
 from podperf.model import Chain, FrameSize
 from podperf.nearness import optional_path
+from podperf.ownership import Owner, hand_over, note_caller
 from podperf.printable import printable
 from podperf.progress import Progress
 from podperf.records import Outcome
@@ -85,7 +87,10 @@ def main(options: Namespace) -> int:
     if lifecycle.running():
         raise PodperfError("a cluster runs already, and this command starts its own: `podperf cluster down` ends it")
     results = options.output or RESULTS / f"{datetime.now():%Y-%m-%dT%H-%M-%S}"
+    caller = None if results.exists() else Owner.caller(os.environ)  # an existing folder may have files of others
     make_results_folder(results, {}, "output")
+    if caller is not None:
+        note_caller(results, caller)
     began, found = time.monotonic(), list[NetworkRow]()
     try:
         for number, network in enumerate(networks, start=1):
@@ -94,6 +99,8 @@ def main(options: Namespace) -> int:
     finally:
         if found:
             _write(found, results, time.monotonic() - began)
+        if caller is not None:
+            hand_over(results, caller)
     return ExitCode.NOT_DONE if any(row.reason for row in found) else ExitCode.FINE
 
 
