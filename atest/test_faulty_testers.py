@@ -42,6 +42,7 @@ class Wrong:
     said: str
 
 
+FRAME_IS_COUNTED = "\tif (!counters->received++)"
 FRAME_IS_WRITTEN = "\treturn bpf_redirect_map(&port_map, direction, 0);"
 CLOCK = "now = bpf_ktime_get_ns();"  # in both programs
 TESTERS: Mapping[str, Wrong] = {
@@ -54,8 +55,8 @@ TESTERS: Mapping[str, Wrong] = {
     ),
     "counts-twice": Wrong(
         "accounting.h",
-        "\tcounters->received++;",
-        "\tcounters->received += 1 + (sequence % 1000 == 0);",
+        FRAME_IS_COUNTED,
+        f"\tcounters->received += extended % 1000 == 0;\n{FRAME_IS_COUNTED}",
         "counts twice",
         "the tester itself counts frames twice: at least 0.",
     ),
@@ -70,7 +71,7 @@ TESTERS: Mapping[str, Wrong] = {
         "sender.bpf.c",
         FRAME_IS_WRITTEN,
         "\t__u8 *frame = (void *)(long)ctx->data;\n"
-        "\tif (bpf_get_prandom_u32() % 1000 == 0 && (void *)frame + HEAD_END <= (void *)(long)ctx->data_end)\n"
+        "\tif (bpf_get_prandom_u32() % 1000 == 0 && (void *)frame + 60 <= (void *)(long)ctx->data_end)\n"
         f"\t\tframe[55] ^= 1;\n{FRAME_IS_WRITTEN}",
         "corrupts",
         "the tester itself corrupts frames: at least 0.",

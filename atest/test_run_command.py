@@ -54,7 +54,7 @@ def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) ->
     assert "[2/2] PTP, 64 B | " in said, "which trial, while it works"
     table = said[said.index("\nTest ") :].splitlines()
     (row,) = [line for line in table if re.match(r"PTP, 64 B +\d", line)]
-    assert "passed" in row and len(row) <= 80
+    assert "passed" in row and (len(row) <= 80 or "noisy" in row)  # further words follow on a noisy machine
     assert "[2/2] PTP, 64 B passed: MRR " in said, "with the word of the table"
     assert table[-1] == f"Conformance: {results}/conformance.html"
     made = {path.name for path in results.iterdir()}
