@@ -199,6 +199,10 @@ class SimulatedTestbed:
         self.calibrated.append(engine)
         yield self._system(Chain("wire", 0), SimulatedTester(engine, 1.0, [], self))
 
+    def with_pods(self, changes: Mapping[str, Any]) -> SimulatedTestbed:
+        assert not changes
+        return self
+
     def tester_with_ports(self) -> SimulatedTester:
         return SimulatedTester(self.engine, 0.9, self.trials, self)
 

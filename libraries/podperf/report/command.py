@@ -126,14 +126,20 @@ def main(chosen: Namespace) -> int:
         return report_costs(costs, chosen.output)
     if chosen.listing is not None:
         return report_listing(chosen.results, chosen.listing)
-    if chosen.csv:
-        write_file(chosen.csv, csv_table(record for run in read_runs(chosen.results)[0] for record in run.records))
     if are_many(chosen.results):
+        if chosen.csv:
+            _write_csv(read_runs(chosen.results)[0], chosen.csv)
         return _report_nodes(chosen.results, output, chosen.openmetrics)
     runs, unread = read_runs(chosen.results)
     for each in unread:
         say(f"not read: {each}")
+    if chosen.csv:
+        _write_csv(runs, chosen.csv)
     return _report_runs(runs, output, chosen.openmetrics) or (ExitCode.NOT_DONE if unread else ExitCode.FINE)
+
+
+def _write_csv(runs: Runs, path: Path) -> None:
+    write_file(path, csv_table(record for run in runs for record in run.records))
 
 
 def _refuse_contradictions(chosen: Namespace) -> None:

@@ -67,8 +67,7 @@ class Contenders:
         for contender in contenders:
             if contender.chain.data_plane not in DATA_PLANES:
                 raise Unavailable(f"this version of podperf has no data plane {contender.chain.data_plane!r}")
-            testbed = self.equipment.testbed
-            self._testbeds[contender.name] = testbed.with_pods(contender.tester) if contender.tester else testbed
+            self._testbeds[contender.name] = self.equipment.testbed.with_pods(contender.tester)
             self._testbeds[contender.name].demand(contender.chain)
         record = self.test.record
         self.placed |= {contender.name: self._place(contender) for contender in contenders}

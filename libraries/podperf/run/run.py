@@ -127,8 +127,7 @@ class Run:
         """
         traffic = self._traffic(frame, directions, flows, family, vlan)
         test = self._begin(chain_record(identity, self.session.topology, chain, traffic), traffic)
-        testbed = self.session.equipment.testbed
-        testbed = testbed.with_pods(pods) if pods else testbed
+        testbed = self.session.equipment.testbed.with_pods(pods or {})
         self._measurement = set_up(test, chain, traffic, self.session, testbed, self.shared)
 
     def tear_down_chain(self) -> None:

@@ -182,11 +182,13 @@ class Testbed(Machines):
         return found
 
     def with_pods(self, changes: Mapping[str, Any]) -> Self:
-        """This testbed, with other two pods as the tester's ports, which differ in these settings.
+        """This testbed, with other two pods as the tester's ports, which differ in these settings. Without any, itself.
 
         The pods run until they break or until this testbed is closed, as they may be wanted again. Raises
         Unavailable if the tester's ports are no pods, and PodperfError for settings that contradict each other.
         """
+        if not changes:
+            return self
         pods = pods_of_tester(self.topology)
         if pods is None:
             raise Unavailable(f"settings of the tester's pods need a cluster, and {self.topology.path} names none")
