@@ -104,19 +104,21 @@ def forward_only(box: NetworkNamespace, rate: int, *rules: str) -> None:
 @pytest.mark.slow
 def test_a_box_that_always_loses_frames_has_no_ndr(box: NetworkNamespace, tmp_path: Path) -> None:
     give_it_a_cpu(box)
-    forward_only(box, 50_000, "numgen random mod 500 0 drop")  # 0.2 %
+    forward_only(box, 50_000, "numgen inc mod 500 0 drop")  # 0.2 % of any number of frames
     floor = "thresholds: [{metric: ndr, unit: Mpps, minimum: 0.0001}, {metric: pdr, unit: Mpps, minimum: 0.001}]\n"
     topology = TOPOLOGY.replace("search: quick,", "search: quick, loss_ratio: 0.003,") + floor
     robot = Robot(tmp_path, "--include", "external", "--test", "Black box, 64 B", "tests", topology=topology)
     assert robot.wait() == 0, robot.said()
     (record,) = robot.records()
     assert record["results"]["goal_rate"]["frames_per_second"] > 1000
-    assert "doubt" not in record["results"]["goal_rate"]
     assert 0.001 < record["methods"]["ndrpdr"]["constant_loss"] < 0.004
     assert record["results"]["ndr"]["doubt"].startswith("frames are lost at every load (0.")
-    assert "doubt" not in record["results"]["pdr"]
     judged = {outcome["metric"]: outcome["status"] for outcome in record["verdict"]["outcomes"]}
-    assert judged == {"ndr": "not judged", "pdr": "passed"}
+    assert judged["ndr"] == "not judged"
+    # A machine that becomes faster or slower meanwhile is a doubt of its own.
+    doubts = [record["results"][goal].get("doubt", "") for goal in ("goal_rate", "pdr")]
+    assert all(doubt.startswith("drifted: ") for doubt in doubts if doubt), doubts
+    assert judged["pdr"] == ("not judged" if doubts[1] else "passed")
     assert "frames are lost at every load (0." in robot.said() and "constant loss" in robot.said()
 
 
