@@ -370,6 +370,9 @@ class TestMeasuring:
         (record,) = run.records()
         assert record["outcome"] == "passed"
         assert record["results"]["mrr"]["frames_per_second"] > 10_000
+        cpu_time = record["methods"]["cpu_time"]
+        assert sorted(cpu_time["parts"]) == ["the port that counts", "the port that sends"], cpu_time
+        assert 0 < cpu_time["parts"]["the port that counts"] < record["results"]["cpu_time"]["nanoseconds_per_frame"] < 1e6
         pods = record["tester"]["pods"]
         assert pods["left"]["node"] == pods["right"]["node"] == "node1"
         assert pods["left"]["image"].startswith(("sha256:", "localhost/podperf/pod"))

@@ -45,19 +45,22 @@ class TwoProcesses:
         assert len(ready["ports"]) == 1
         return process
 
-    def measure(self, frame: FrameSize = SMALL, flows: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
+    def measure(
+        self, frame: FrameSize = SMALL, flows: int = 1, train: int = 1
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The answers of the one that sends and of the one that counts, in a new trial."""
         number = next(self._numbers)
         entries = {Direction.LEFT_TO_RIGHT: Entry(address=RIGHT, udp_port=DISCARDED, source=LEFT)}
         profile = TrafficProfile(frame, flows=flows)
         to_send, to_count = (
-            request_line(Trial(AddressedTraffic(profile, each), 5000, 0.2), 0.05, self.macs, any_address=True)
-            for each in (entries, {})
+            request_line(Trial(traffic, 5000, 0.2, train=train), 0.05, self.macs, any_address=True)
+            for traffic in (AddressedTraffic(profile, entries), AddressedTraffic(profile, {}))
         )
         self._counter.send(f"{to_count} trial={number} part=count")
         assert json.loads(self._counter.receive(10)) == {"counting": number}
         self._sender.send(f"{to_send} trial={number} part=send")
-        (sent,) = json.loads(self._sender.receive(10))["trial"]["directions"]
+        sending = json.loads(self._sender.receive(10))["trial"]
+        sent = {**sending, **sending["directions"][0]}
         self._counter.send(f"sent={sent['sent']}")
         found = json.loads(self._counter.receive(10))["trial"]
         return sent, {**found, **found["directions"][0]}
@@ -96,6 +99,18 @@ def test_what_is_lost_between_them_is_missing(lab: Lab, both: TwoProcesses) -> N
         return sent["sent"], counted["received"]
 
     first(lambda found: found == (1000, 700), measure)
+
+
+def test_a_sender_of_trains_computes_for_its_frames_alone(lab: Lab, both: TwoProcesses) -> None:
+    """Between single frames it polls. Between trains it sleeps, and no frame is missing for this reason."""
+    lab.forward()
+
+    def shares() -> tuple[float, float]:
+        (polls, _), (sleeps, counted) = both.measure(), both.measure(train=32)
+        whole = sleeps["sent"] == sleeps["intended"] == counted["received"] == 1000
+        return polls["cpu_ns"] / 0.2e9, sleeps["cpu_ns"] / 0.2e9 if whole else 1.0
+
+    first(lambda found: found[0] > 0.5 and found[1] < found[0] / 4, shares)
 
 
 def test_flows_differ_in_their_udp_source_port(lab: Lab, both: TwoProcesses) -> None:

@@ -249,7 +249,7 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	static struct request request;
 	struct plan *plan;
 	uint32_t *values;
-	uint64_t started, began;
+	uint64_t started, began, computed;
 	struct port_events events[2] = { 0 };
 	const char *comma = "";
 	unsigned long long stray, asked;
@@ -279,7 +279,9 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	/* In a closed loop, only its own frames may cost instructions. One that only sends is heard by its test frames. */
 	if (!request.burst && request.part != SEND && learning_begin(plan, values, &request, ports))
 		return -1;
+	computed = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	failed = engine->run(&request, &outcome);
+	computed = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - computed;
 	learning_end();
 	if (failed)
 		return -1;
@@ -289,9 +291,9 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 
 	stray = outcome.counters[0].stray + outcome.counters[1].stray;
 	asked = neighbours_seen();
-	printf("{\"trial\":{\"started\":%.6f,\"elapsed\":%.6f,\"stray\":%llu,\"own_drops\":%llu,\"own_drops_reason\":",
+	printf("{\"trial\":{\"started\":%.6f,\"elapsed\":%.6f,\"cpu_ns\":%llu,\"stray\":%llu,\"own_drops\":%llu,\"own_drops_reason\":",
 	       started / 1e9, (clock_ns(CLOCK_MONOTONIC) - began) / 1e9,
-	       stray > asked ? stray - asked : 0ULL, (unsigned long long)outcome.own_drops);
+	       (unsigned long long)computed, stray > asked ? stray - asked : 0ULL, (unsigned long long)outcome.own_drops);
 	print_string(outcome.own_drops_reason);
 	printf(",\"unready\":");
 	print_string(outcome.unready);

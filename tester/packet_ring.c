@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -234,8 +235,23 @@ static int send_out(struct ring_port *side)
 	return 0;
 }
 
+/*
+ * Sleep until the next train is due, so that the CPU time of this process is that of its frames. The timer's slack is
+ * off: a late train would push the next ones together.
+ */
+static void sleep_until_due(void)
+{
+	const struct stream *stream = &plan.stream[next_direction(&plan)];
+	uint64_t due = stream->due >> FRACTION_BITS;
+	uint64_t leaves = plan.start + (due > stream->not_before ? due : stream->not_before);
+	const struct timespec until = { .tv_sec = leaves / 1000000000, .tv_nsec = leaves % 1000000000 };
+
+	clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL);
+}
+
 static int send_all(const struct request *request)
 {
+	prctl(PR_SET_TIMERSLACK, request->train > 1 ? 1 : 0);
 	while (!plan_finished(&plan) && !stopping) {
 		uint64_t now = clock_ns(CLOCK_REALTIME);
 		int direction = next_stream(&plan, now);
@@ -247,6 +263,8 @@ static int send_all(const struct request *request)
 			if (send_out(&sides[LEFT]) || send_out(&sides[RIGHT]))
 				return -1;
 			receive();
+			if (request->train > 1 && request->part == SEND && !plan_finished(&plan))
+				sleep_until_due();
 			continue;
 		}
 		length = next_length(&plan, stream);

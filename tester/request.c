@@ -446,9 +446,9 @@ static void complete(const struct layout *layout, struct header *header, const s
 
 static struct pace pace_make(double load, unsigned int train)
 {
-	long double gap = 1e9L / load;
+	long double gap = 1e9L / load, at_once = train > 8 ? 2 * train : 16; /* frames */
 
-	return (struct pace){ .gap = llroundl(gap * (1 << FRACTION_BITS)) * train, .allowance = fmaxl(16 * gap, 20000),
+	return (struct pace){ .gap = llroundl(gap * (1 << FRACTION_BITS)) * train, .allowance = fmaxl(at_once * gap, 20000),
 			      .spacing = gap * 3 / 4 };
 }
 

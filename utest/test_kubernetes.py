@@ -6,7 +6,7 @@ import base64
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -455,6 +455,7 @@ def answer(**values: Any) -> dict[str, Any]:
     names = ("intended", "sent", "received", "duplicated", "reordered", "corrupted", "late")
     direction = {"direction": "left-to-right", "duration_ns": 1e9, **dict.fromkeys(names, 0)}
     of_trial = {"started": 5.0, "elapsed": 1.5, "stray": 0, "own_drops": 0, "own_drops_reason": "", "unready": ""}
+    of_trial |= {"cpu_ns": 0}
     direction |= {name: value for name, value in values.items() if name not in of_trial}
     return {
         **of_trial,
@@ -475,6 +476,17 @@ def test_one_process_tells_what_was_sent_and_the_other_one_what_arrived() -> Non
     assert (found.direction, found.sent, found.received, found.late) == (Direction.LEFT_TO_RIGHT, 1000, 990, 3)
     assert (result.lost, result.invalid) == (10, None)
     assert found.latency is not None and found.latency.maximum == 9
+
+
+def test_a_result_of_trains_has_the_cpu_time_of_both_processes() -> None:
+    sent, counted = answer(intended=1000, sent=1000, cpu_ns=5_000_000), answer(received=990, cpu_ns=1_000_000)
+    assert combined(TRIAL, sent, counted).cpu_time is None, "between single frames the sender polls"
+    found = combined(replace(TRIAL, train=32), sent, counted).cpu_time
+    assert found is not None and found.total == 6_000_000
+    assert found.parts == {"the port that sends": 5_000_000, "the port that counts": 1_000_000}
+    del counted["cpu_ns"]
+    older = combined(replace(TRIAL, train=32), sent, counted).cpu_time
+    assert older is not None and older.total is None and "build the image again" in older.unread
 
 
 def test_troubles_of_both_processes_count() -> None:

@@ -63,8 +63,12 @@ WAYS = (
     Way("pod to pod, one node", {"nodes": 1}),
     Way("pod to pod, 100 policies", {"nodes": 2, "network_policies": 100}),  # the last one, as the policies stay
 )
-PLACES: Mapping[str, Mapping[str, Any]] = {"two nodes": {}, "one node": {"nodes": 1}}
-"""Where NDR, PDR and latency are measured, with the pods' settings that differ from those of the run."""
+PLACES: Mapping[str, Mapping[str, Any]] = {
+    "host network": {"host_network": True},
+    "two nodes": {},
+    "one node": {"nodes": 1},
+}
+"""Where NDR, PDR, latency and CPU time are measured, with the pods' settings that differ from those of the run."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -194,11 +198,12 @@ def _compared(way: Way, run: Run, folder: Path) -> HostShare:
 
 
 def _searched(place: str, pods: Mapping[str, Any], run: Run) -> RowFigures:
-    """NDR and PDR of pods, and the latency where both ends have one clock."""
+    """NDR, PDR and CPU time a frame of pods, and the latency where both ends have one clock."""
     with _test(run, name := f"pod to pod, {place}") as ended:
         run.begin_test(TestIdentity(name, NAME, ("ndrpdr",)), Chain("external", 0), SMALLEST, pods=pods)
         run.measurement.ndr_and_pdr()
         run.measurement.latency()
+        run.measurement.cpu_time()
         return RowFigures({metric: figure.value for metric, figure in run.measurement.metrics.items()})
     return RowFigures(reason=ended.reason)
 

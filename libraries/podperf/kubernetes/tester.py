@@ -36,6 +36,7 @@ from podperf.kubernetes.tester_objects import (
 from podperf.kubernetes.unreached_service import why_unreached
 from podperf.model import (
     AddressedTraffic,
+    CpuTime,
     Direction,
     DirectionResult,
     Entry,
@@ -327,6 +328,7 @@ class KubernetesTester:
             copies=True,
             server=f"{self._api.where} (Kubernetes {self._server})",
             engine_remark=self._remark,
+            reads_cpu_time=self._remark is not None,  # receive threads are no part of a pod
         )
 
     @understood("a pod of the tester")
@@ -404,6 +406,7 @@ def combined(
         stray=whole(sent, "stray") + whole(counted, "stray"),
         own_drops=whole(sent, "own_drops") + whole(counted, "own_drops"),
         elapsed=real(counted, "elapsed"),
+        cpu_time=_cpu_time(sent, counted) if trial.train > 1 else None,
     )
     return judged(
         result,
@@ -412,3 +415,11 @@ def combined(
             " and ".join(filter(None, (words(each, "own_drops_reason") for each in (sent, counted)))),
         ),
     )
+
+
+def _cpu_time(sent: Mapping[str, Any], counted: Mapping[str, Any]) -> CpuTime:
+    """The CPU time of both processes, with what the kernel did for frames in their time (softirqs)."""
+    answers = {"the port that sends": sent, "the port that counts": counted}
+    if any("cpu_ns" not in each for each in answers.values()):
+        return CpuTime(unread="the tester in the pods' image is older than this podperf: build the image again")
+    return CpuTime({name: float(whole(each, "cpu_ns")) for name, each in answers.items()})

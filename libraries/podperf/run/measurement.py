@@ -91,8 +91,10 @@ class Measurement:
     def cpu_time(self) -> bool:
         """CPU time a frame, at the load of latency. False without such a load, if nothing is under test, or without a
         delivered trial."""
-        cpu_time, clock = CpuTimeAtShare.below(self.test.figures.metrics), self.sut.cpu_clock()
-        if cpu_time is None or clock is None:
+        cpu_time = CpuTimeAtShare.below(self.test.figures.metrics)
+        by_tester = self.sut.tester.facts.reads_cpu_time
+        clock = None if by_tester else self.sut.cpu_clock()
+        if cpu_time is None or (clock is None and not by_tester):
             return False
         source = self.test.trials(self.sut, cpu_time.name, self.traffic, self.known_limits(), clock, TRAIN)
         try:

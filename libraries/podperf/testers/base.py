@@ -138,6 +138,8 @@ class TesterFacts:
 
     `copies`: the tester receives copies of the frames that arrive at an interface, and the kernel handles the frames
     themselves. `fallback`: another engine; its frames may arrive on interfaces that drop the frames of `engine`.
+    `reads_cpu_time`: the network under test works in the time of the tester's own processes, and a result of trains has
+    this time.
     """
 
     name: str
@@ -150,6 +152,7 @@ class TesterFacts:
     engine_remark: str | None = None  # the reason for another engine than the requested one
     fallback: Engine | None = None
     abilities: frozenset[Ability] = frozenset()
+    reads_cpu_time: bool = False
 
     def demand(self, ability: Ability) -> None:
         """Raises Unavailable if the tester lacks this ability."""
