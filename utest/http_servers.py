@@ -103,6 +103,15 @@ def kubeconfig_file(folder: Path, url: str, authority: bytes | None = None, **us
     return str(path)
 
 
+def with_plugin(folder: Path, script: str, url: str = "http://127.0.0.1:1", **settings: Any) -> str:
+    """A kubeconfig whose exec plug-in is this script. `settings` are further keys of the plug-in."""
+    plugin = folder / "plugin"
+    plugin.write_text(f"#!/bin/sh\n{script}\n")
+    plugin.chmod(0o755)
+    asked = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin), **settings}
+    return kubeconfig_file(folder, url, exec=asked)
+
+
 @contextmanager
 def raw_server(serve: Serve, context: ssl.SSLContext | None = None) -> Iterator[int]:
     """A server that does with each connection what the test wants. Yields its port."""

@@ -153,7 +153,8 @@ def test_a_proxy_that_answers_by_single_bytes_is_one_line_in_time() -> None:
     url = "https://192.0.2.1/x"  # nobody asks for it
     with raw_server(SLOW["status"]) as port:
         session = session_with(url, proxies={"https": f"http://127.0.0.1:{port}"})
-        with pytest.raises(PodperfError, match=f"^{url} does not answer: no connection after 0.5 s"):
+        said = f"^{url} by the proxy http://127.0.0.1:{port} does not answer: no connection after 0.5 s"
+        with pytest.raises(PodperfError, match=said):
             session.get(url, timeout=0.5)
 
 

@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 from requests import PreparedRequest, RequestException, Response, Session
 from requests.adapters import HTTPAdapter
 from requests.structures import CaseInsensitiveDict
+from requests.utils import select_proxy
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
@@ -47,6 +48,11 @@ def address(url: str) -> str:
         parts = urlsplit(url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     return "a URL that is none"
+
+
+def by_proxy(where: str, proxy: str | None) -> str:
+    """A server, with the proxy between if there is one. A connection that fails may be the proxy's fault."""
+    return f"{where} by the proxy {address(proxy)}" if proxy else where
 
 
 def withheld(text: str, secret: str) -> str:
@@ -253,7 +259,8 @@ class _Adapter(HTTPAdapter):
                 answer = super().send(sent, *arguments, **{**options, "timeout": timeout})
                 content = answer.raw.read(LONGEST_ANSWER, decode_content=True)
         except (RequestException, HTTPError, OSError) as error:
-            raise PodperfError(f"{address(request.url or '')} does not answer: {cause(error)}") from None
+            where = by_proxy(address(request.url or ""), select_proxy(request.url or "", options.get("proxies")))
+            raise PodperfError(f"{where} does not answer: {cause(error)}") from None
         answer.close()
         secret = header or ""
         answer.request, answer.raw = request, io.BytesIO(withheld(content.decode("latin-1"), secret).encode())

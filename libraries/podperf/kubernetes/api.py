@@ -24,10 +24,11 @@ _MOST_TOLD, _MOST_QUOTED = 2000, 200  # characters of the server's message, and 
 
 
 class ApiError(PodperfError):
-    """The API server refused a request, or did not answer (`status` 0)."""
+    """The API server refused a request, or did not answer, or was not asked, because there is no login (`status` 0)."""
 
-    def __init__(self, what: str, status: int, message: str) -> None:
-        super().__init__(f"the Kubernetes API {'refuses' if status else 'does not answer'} `{what}`: {message}")
+    def __init__(self, what: str, status: int, message: str, *, asked: bool = True) -> None:
+        how = "refuses" if status else "does not answer" if asked else "was not asked"
+        super().__init__(f"the Kubernetes API {how} `{what}`: {message}")
         self.status, self.message = status, message
 
 
@@ -36,9 +37,10 @@ class Api:
 
     def __init__(self, client: Any, where: str, namespace: str | None = None) -> None:
         """`client` is an ApiClient of the package kubernetes. `namespace` is that of the kubeconfig's context."""
-        from podperf.kubernetes.client import limit  # noqa: PLC0415 — its import takes a second
+        from podperf.http_login import by_proxy  # noqa: PLC0415 — its import takes a second
+        from podperf.kubernetes.client import limit  # noqa: PLC0415
 
-        self._client, self.where, self.namespace = client, where, namespace
+        self._client, self.where, self.namespace = client, by_proxy(where, client.configuration.proxy), namespace
         # For exec: the package replaces a method of its client while it opens a WebSocket.
         self._client_of_streams = type(client)(client.configuration)
         for each in (self._client, self._client_of_streams):
@@ -63,7 +65,9 @@ class Api:
             )
         except ApiException as error:
             raise self._refused(f"{method} {path}", error) from None
-        except (HTTPError, OSError, ValueError, PodperfError) as error:
+        except PodperfError as error:
+            raise ApiError(f"{method} {path}", 0, str(error), asked=False) from None
+        except (HTTPError, OSError, ValueError) as error:
             raise ApiError(f"{method} {path}", 0, f"{self.where}: {cause(error)}") from None
         try:
             return json.loads(self._without_login(answer.data))
@@ -161,42 +165,43 @@ def log_in(kubeconfig: str | None, context: str | None) -> Api:
     from kubernetes import config  # noqa: PLC0415
     from yaml import YAMLError  # noqa: PLC0415
 
-    from podperf.kubernetes.client import (  # noqa: PLC0415
-        LoginConfiguration,
-        keep_in_memory,
-        limit_plugins,
-        plugin_failure,
-    )
+    from podperf.kubernetes.client import LoginConfiguration, keep_in_memory  # noqa: PLC0415
+    from podperf.kubernetes.exec_plugins import limit_plugins, plugin_failure  # noqa: PLC0415
+    from podperf.kubernetes.proxies import choose_proxy  # noqa: PLC0415
 
     limit_plugins()
     keep_in_memory()
+    configuration = LoginConfiguration()
+    files = kubeconfig or config.KUBE_CONFIG_DEFAULT_LOCATION
     try:
         if kubeconfig is None and context is None and _in_a_pod():
-            configuration = LoginConfiguration()
             config.load_incluster_config(configuration)
+            choose_proxy(configuration)
             return Api(_client(configuration), "the cluster of this pod", _namespace_of_this_pod())
-        contexts, active = config.list_kube_config_contexts(kubeconfig)
-        chosen = next((each for each in contexts if each["name"] == context), None) if context else active
-        configuration = LoginConfiguration()
-        config.load_kube_config(kubeconfig, context, configuration)
+        loader = config.kube_config._get_kube_config_loader(files, active_context=context, persist_config=True)
+        loader.load_and_set(configuration)
+        choose_proxy(configuration, loader._cluster.safe_get("proxy-url"))
+        namespace = loader.current_context["context"].get("namespace")
     except (config.ConfigException, OSError, YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:
         # Other errors quote the text that they refuse, which may be a token.
-        why = str(error) if isinstance(error, config.ConfigException | OSError) else _where_wrong(error)
+        why = str(error) if isinstance(error, config.ConfigException | OSError) else _where_wrong(files, error)
         raise PodperfError(
             f"no cluster: {' '.join(why.split())[:_MOST_TOLD]}; name a kubeconfig in KUBECONFIG or in "
             "tester.settings of the topology; to try one on this machine: sudo ./podperf cluster up --own"
         ) from None
     if failure := plugin_failure():
         raise PodperfError(f"no cluster: {failure}")
-    return Api(
-        _client(configuration), address(str(configuration.host)), (chosen or {}).get("context", {}).get("namespace")
-    )
+    return Api(_client(configuration), address(str(configuration.host)), namespace)
 
 
-def _where_wrong(error: Exception) -> str:
-    """The kind of error in a kubeconfig, and its line if it is known."""
+def _where_wrong(files: str, error: Exception) -> str:
+    """What is wrong with a kubeconfig, and the line if it is known."""
+    from yaml import YAMLError  # noqa: PLC0415
+
+    if not isinstance(error, YAMLError):  # for example a text, or a list in place of a mapping
+        return f"{files} is no kubeconfig, which has `clusters`, `users` and `contexts`: see `kubectl config view`"
     mark = getattr(error, "problem_mark", None)
-    return f"the kubeconfig is wrong{f' in line {mark.line + 1}' if mark else ''} ({type(error).__name__})"
+    return f"{files} is no kubeconfig, as it is no YAML{f' in line {mark.line + 1}' if mark else ''}"
 
 
 _OF_THIS_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount")

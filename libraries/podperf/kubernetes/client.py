@@ -1,9 +1,8 @@
-"""Additions to the client of the package kubernetes: limits for answers and plug-ins, logins in memory, expiry.
+"""Additions to the client of the package kubernetes: limits for answers, logins in memory, expiry.
 
 The package ignores a time limit that is no whole number, keeps answers of any size, and sends the login to the server
-to which an exec is redirected. It waits for the exec plug-in of a kubeconfig without an end. It writes certificates and
-private keys of a kubeconfig into temporary files, because TLS libraries want paths: a process that is killed would
-leave them on the disk.
+to which an exec is redirected. It writes certificates and private keys of a kubeconfig into temporary files, because
+TLS libraries want paths: a process that is killed would leave them on the disk.
 """
 
 from __future__ import annotations
@@ -11,26 +10,24 @@ from __future__ import annotations
 import base64
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from socket import SHUT_RDWR
-from types import SimpleNamespace
 from typing import Any
 
 import urllib3
 from cryptography import x509
 from kubernetes.client import Configuration
 from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import exec_provider, kube_config
+from kubernetes.config import kube_config
 from kubernetes.stream import ws_client
 from websocket import WebSocket, WebSocketException
 
+from podperf.errors import PodperfError
 from podperf.http_login import address, cut_after, keep_deadlines, valid_header, whole_request
+from podperf.kubernetes.exec_plugins import forget_failure, plugin_failure
+from podperf.kubernetes.proxies import BYPASSED, tunnel
 
 MOST_MIB = 64  # of one answer: 3000 nodes
 MOST_OF_STREAM_MIB = 16
@@ -41,8 +38,11 @@ class LoginConfiguration(Configuration):  # type: ignore[misc]  # kubernetes has
     """A Configuration whose token may be in a file that ends with a line end."""
 
     def get_api_key_with_prefix(self, identifier: str) -> str | None:
-        """See Configuration. PodperfError for a token that no header can have."""
+        """See Configuration. PodperfError for a token that no header can have, or that its plug-in did not renew."""
+        forget_failure()
         header = super().get_api_key_with_prefix(identifier)
+        if failure := plugin_failure():
+            raise PodperfError(failure)
         return header and valid_header(header, address(str(self.host)))
 
 
@@ -84,6 +84,7 @@ def limit(client: Any, seconds: float, change_seconds: float) -> None:
         keep_deadlines(rest.pool_manager)
         rest.pool_manager = LimitedPool(rest.pool_manager, seconds, change_seconds)
     ws_client.WebSocket = LimitedWebSocket
+    ws_client.websocket_proxycare = tunnel
 
 
 class LimitedWebSocket(WebSocket):
@@ -94,6 +95,7 @@ class LimitedWebSocket(WebSocket):
 
     def connect(self, url: str, **options: Any) -> None:
         self.received, self.ends_at = 0, time.monotonic() + self.seconds
+        options = {**BYPASSED, **options}
         with cut_after(self.seconds, self._give_up):  # the server may send its header by single bytes
             super().connect(url, timeout=self.seconds, redirect_limit=0, **options)  # type: ignore[no-untyped-call]
 
@@ -113,60 +115,6 @@ class LimitedWebSocket(WebSocket):
         if self.received > MOST_OF_STREAM_MIB * 2**20:
             raise WebSocketException(f"the server sent more than {MOST_OF_STREAM_MIB} MiB")
         return found
-
-
-PLUGIN_SECONDS = 60.0  # a person may have to type a password
-
-
-class _Plugin(exec_provider.ExecProvider):  # type: ignore[misc]
-    """An exec plug-in of a kubeconfig. The package only logs the failure of one, and goes on without a login."""
-
-    failure = ""  # of the last one, in words
-
-    def run(self, previous_response: object = None) -> Mapping[str, Any]:
-        _Plugin.failure = ""
-        try:
-            login: Mapping[str, Any] = super().run(previous_response)
-        except subprocess.TimeoutExpired:
-            self._fail(f"gave no login in {PLUGIN_SECONDS:g} s")
-            raise
-        except Exception as error:
-            self._fail(f"failed ({str(error).partition('. ')[0]})")  # behind it are the plug-in's own words
-            raise
-        return login
-
-    def _fail(self, how: str) -> None:
-        remedy = "try `kubectl version` as the same user, which calls it, too"
-        _Plugin.failure = f"the exec plug-in `{self.args[0]}` of the kubeconfig {how}: {remedy}"
-
-
-class _PluginProcess(subprocess.Popen[str]):
-    """The process of a plug-in. It and the processes that it started are killed if it takes too long."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._alone = not (sys.stdin and sys.stdin.isatty())  # otherwise it may ask the person at the terminal
-        super().__init__(*arguments, **options, start_new_session=self._alone)
-
-    def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:
-        try:
-            return super().communicate(input, PLUGIN_SECONDS if timeout is None else timeout)
-        except BaseException:
-            with suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL) if self._alone else self.kill()
-            self.wait()
-            raise
-
-
-def limit_plugins() -> None:
-    """Limit the time of the exec plug-ins that the package starts from now on."""
-    _Plugin.failure = ""
-    kube_config.ExecProvider = _Plugin
-    exec_provider.subprocess = SimpleNamespace(Popen=_PluginProcess, PIPE=subprocess.PIPE)
-
-
-def plugin_failure() -> str:
-    """The failure of the last exec plug-in, in words. Empty if there was none."""
-    return _Plugin.failure
 
 
 _paths: dict[bytes, str] = {}  # by the content

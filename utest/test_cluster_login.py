@@ -1,0 +1,214 @@
+"""The way to a cluster: exec plug-ins of a kubeconfig, and proxies. podperf says and does what kubectl does."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import requests
+import yaml
+
+from http_servers import OK, http_server, kubeconfig_file, raw_server, request_of, with_plugin
+from podperf.errors import PodperfError
+from podperf.kubernetes.api import ApiError, log_in
+
+VERSION = "client.authentication.k8s.io/v1"
+
+
+def credential(**status: str) -> str:
+    """A script that prints this login."""
+    answer = {"apiVersion": VERSION, "kind": "ExecCredential", "status": status}
+    return f"echo '{json.dumps(answer)}'"
+
+
+# --- exec plug-ins ----------------------------------------------------------------------------------------------------
+
+
+def test_the_login_of_an_exec_plugin_is_used(tmp_path: Path) -> None:
+    api = log_in(with_plugin(tmp_path, credential(token="of-the-plug-in")), None)
+    assert api.http_login().authorization() == "Bearer of-the-plug-in"
+
+
+def test_an_exec_plugin_that_fails_says_why_itself(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its words may have a secret. So they are on standard error, as with kubectl, and neither in the message, which
+    stays in logs and reports, nor in a line of the library."""
+    known = with_plugin(tmp_path, "echo secret-token: log in again >&2; exit 3")
+    with pytest.raises(PodperfError, match=r"the exec plug-in `.*/plugin` of the kubeconfig failed with exit code 3, "):
+        log_in(known, None)
+    with pytest.raises(PodperfError, match=r"its own words are on standard error: try `kubectl version`") as caught:
+        log_in(known, None)
+    assert "secret" not in str(caught.value) and not caplog.records
+    assert capfd.readouterr().err == "secret-token: log in again\n" * 2
+
+
+NO_LOGIN = "printed neither a token nor a certificate with its key"
+NO_CREDENTIAL = "printed no ExecCredential, which is JSON with a `status`"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo token-of-a-plug-in", NO_CREDENTIAL),
+        ("echo 7", NO_CREDENTIAL),
+        ("echo '[]'", NO_CREDENTIAL),
+        ("echo '{}'", NO_CREDENTIAL),
+        ("true", NO_CREDENTIAL),
+        (credential(), NO_LOGIN),
+        (credential(clientCertificateData="x"), NO_LOGIN),
+        (credential(token="x").replace('"status": {', '"status": 7, "x": {'), NO_CREDENTIAL),
+        (credential(token="x").replace("/v1", "/v1beta1"), f"answers with {VERSION}beta1 in place of {VERSION}"),
+        (credential(token="x").replace(VERSION, "token-of-a-plug-in"), NO_CREDENTIAL),
+        (credential(token="x", expirationTimestamp="soon"), "a wrong `expirationTimestamp`"),
+    ],
+)
+def test_garbage_of_an_exec_plugin_is_no_login(script: str, said: str, tmp_path: Path) -> None:
+    with http_server(lambda _: (200, {}, b"{}")) as server:
+        with pytest.raises(PodperfError, match=r"^no cluster: the exec plug-in ") as caught:
+            log_in(with_plugin(tmp_path, script, server.url), None)
+        assert said in str(caught.value) and "token-of" not in str(caught.value)
+        assert not server.requests, "no request goes without a login"
+
+
+def test_an_exec_plugin_that_is_missing_is_named_with_the_hint_of_the_kubeconfig(tmp_path: Path) -> None:
+    missing = {"command": "podperf-no-such-plugin"}
+    with pytest.raises(PodperfError, match=r"plug-in `podperf-no-such-plugin` .* is not found: install it, and have"):
+        log_in(with_plugin(tmp_path, "", **missing), None)
+    with pytest.raises(PodperfError, match=r"is not found: Get it from example\.com$"):
+        log_in(with_plugin(tmp_path, "", **missing, installHint="Get it\nfrom example.com"), None)
+    known = with_plugin(tmp_path, "")
+    (tmp_path / "plugin").chmod(0o644)
+    with pytest.raises(PodperfError, match=r"does not start \(Permission denied\)"):
+        log_in(known, None)
+
+
+def test_an_exec_plugin_that_does_not_renew_its_login_is_named(tmp_path: Path) -> None:
+    expired = credential(token="old", expirationTimestamp="2001-01-01T00:00:00Z")
+    path = with_plugin(tmp_path, f"[ -e {tmp_path}/used ] && exit 4; touch {tmp_path}/used; {expired}")
+    with closing(log_in(path, None)) as api:
+        with pytest.raises(ApiError, match=r"API was not asked `GET /version`: the exec plug-in .* exit code 4"):
+            api.ask("GET", "/version")
+        with pytest.raises(PodperfError, match=r"the exec plug-in .* exit code 4"):
+            api.open_stream("p", "n", ["true"])
+
+
+# --- proxies ----------------------------------------------------------------------------------------------------------
+
+
+class Proxies:
+    """A proxy, and a machine whose environment names none."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.environment = folder, monkeypatch.setenv
+        self.asked: list[str] = []  # the first line of each request
+        self.logins: list[str] = []
+        for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
+            monkeypatch.delenv(name, raising=False)
+            monkeypatch.delenv(name.upper(), raising=False)
+        self.url = ""
+
+    def serve(self, connection: socket.socket) -> None:
+        """Answer each request, and refuse each tunnel."""
+        header = request_of(connection).decode()
+        self.asked.append(header.splitlines()[0].rpartition(" ")[0].partition("?")[0])
+        lines = [line for line in header.splitlines() if line.lower().startswith("proxy-authorization")]
+        self.logins += [base64.b64decode(line.rpartition(" ")[2]).decode() for line in lines]
+        refused = b"HTTP/1.1 407 Proxy Authentication Required\r\n"
+        connection.sendall((refused if header.startswith("CONNECT") else OK) + b"Content-Length: 2\r\n\r\n{}")
+
+    def kubeconfig(self, server: str, proxy_url: str | None = None) -> str:
+        """The path of a kubeconfig for this server."""
+        path = kubeconfig_file(self.folder, server)
+        content = yaml.safe_load(Path(path).read_text())
+        content["clusters"][0]["cluster"] |= {"proxy-url": proxy_url} if proxy_url else {}
+        Path(path).write_text(yaml.safe_dump(content))
+        return path
+
+    def ask(self, server: str, proxy_url: str | None = None) -> str:
+        """Send one request, start one command in a pod, and use one session. Returns the errors."""
+        said = []
+        with closing(log_in(self.kubeconfig(server, proxy_url), None)) as api:
+            session = requests.Session()
+            api.http_login().apply(session)
+            for each in (
+                lambda: api.ask("GET", "/version"),
+                lambda: api.open_stream("p", "n", ["true"]),
+                lambda: session.get(f"{server}/readyz", timeout=5),
+            ):
+                try:
+                    each()
+                except PodperfError as error:
+                    said.append(str(error))
+        return "\n".join(said)
+
+
+@pytest.fixture
+def proxies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxies]:
+    """A proxy that runs."""
+    found = Proxies(tmp_path, monkeypatch)
+    with raw_server(found.serve) as port:
+        found.url = f"http://127.0.0.1:{port}"
+        yield found
+
+
+HTTP, HTTPS = "http://cluster.invalid:8001", "https://cluster.invalid:6443"
+BY_HTTP = [f"GET {HTTP}/version", "CONNECT cluster.invalid:8001", f"GET {HTTP}/readyz"]
+BY_HTTPS = ["CONNECT cluster.invalid:6443"] * 3
+NOBODY = "http://127.0.0.1:1"
+
+
+def test_a_proxy_url_of_the_kubeconfig_is_for_all_requests(proxies: Proxies) -> None:
+    """Also for a server that NO_PROXY names, and whatever the environment says."""
+    proxies.environment("HTTPS_PROXY", NOBODY)
+    proxies.environment("NO_PROXY", "cluster.invalid")
+    proxies.ask(HTTPS, proxies.url)
+    proxies.ask(HTTP, proxies.url)
+    assert proxies.asked == BY_HTTPS + BY_HTTP
+
+
+@pytest.mark.parametrize(("server", "asked"), [(HTTP, BY_HTTP), (HTTPS, BY_HTTPS)])
+def test_the_proxy_of_the_environment_is_that_of_the_scheme(server: str, asked: list[str], proxies: Proxies) -> None:
+    right, other = ("HTTP_PROXY", "HTTPS_PROXY")[:: 1 if server == HTTP else -1]
+    proxies.environment(right, proxies.url.removeprefix("http://"))
+    proxies.environment(other, NOBODY)
+    proxies.ask(server)
+    assert proxies.asked == asked
+
+
+@pytest.mark.parametrize("names", ["cluster.invalid", "a.invalid,.invalid", "*", "invalid"])
+def test_no_proxy_leads_to_a_server_that_no_proxy_names(names: str, proxies: Proxies) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY"):
+        proxies.environment(name, proxies.url)
+    proxies.environment("NO_PROXY", names)
+    said = proxies.ask(HTTPS) + proxies.ask(HTTP)
+    assert proxies.asked == [] and "by the proxy" not in said
+
+
+def test_no_proxy_of_the_environment_leads_to_this_machine(proxies: Proxies) -> None:
+    proxies.environment("HTTP_PROXY", NOBODY)
+    with http_server(lambda _: (200, {}, b"{}")) as server:
+        proxies.ask(server.url.removesuffix("/podperf"))
+        assert len(server.requests) == 3
+
+
+def test_messages_name_the_proxy_and_not_its_login(proxies: Proxies) -> None:
+    of_proxy = proxies.url.replace("//", "//user:p%40ss:word@")
+    said = proxies.ask(HTTPS, of_proxy)
+    assert said.count(f"{HTTPS} by the proxy {proxies.url}") == 2
+    assert said.count("407") == 3
+    assert proxies.logins == ["user:p@ss:word"] * 3
+    nobody = proxies.ask(HTTPS, NOBODY)
+    assert nobody.count(f"by the proxy {NOBODY}") == 3 and nobody.count("refused") == 3
+    assert "word" not in said
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1080", "https://127.0.0.1:1", "http://", "http://a:port"])
+def test_a_proxy_that_podperf_cannot_use_is_named(proxy: str, proxies: Proxies) -> None:
+    with pytest.raises(PodperfError, match=r"no cluster: the proxy .* leads there, and podperf can only use"):
+        log_in(proxies.kubeconfig(HTTPS, proxy), None)
