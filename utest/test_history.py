@@ -435,6 +435,17 @@ def test_doubtful_figures_are_kept_and_not_judged(doubt: str, tmp_path: Path) ->
     assert len(found.series) == 13
 
 
+def test_a_rate_that_the_sender_limits_is_judged_where_its_cpu_does_the_network_s_work(tmp_path: Path) -> None:
+    bounds = [*steady(8), record(RATE / 2, 8), record(RATE / 2, 9)]
+    for each in bounds:
+        each["results"]["mrr"]["lower_bound"] = True
+        each["tester"] |= {"cluster": {"uid": "u1"}, "receive_threads": False}
+    assert judged(tmp_path / "sender", bounds).verdict is Verdict.REGRESSION
+    for each in bounds:
+        each["tester"]["receive_threads"] = True
+    assert judged(tmp_path / "threads", bounds).verdict is Verdict.NOT_JUDGED
+
+
 def test_the_noise_of_another_method_spoils_no_figure(tmp_path: Path) -> None:
     quiet = record(RATE, 10, quietness__noisy=True, methods__mrr={"method": "mrr", "noise": {"noisy": False}})
     assert judged(tmp_path, [*steady(10), quiet]).verdict is Verdict.NO_CHANGE

@@ -99,7 +99,7 @@ def doubt_of(record: Record, metric: Metric) -> str:
         return f"faulty tester: {'; '.join(faults)}"
     if figure.doubt:
         return figure.doubt
-    if figure.lower_bound:
+    if figure.lower_bound and not record.sender_forwards:
         return "the tester was the limit"
     if figure.upper_bound or figure.unfinished:
         return "the search found a bound, no figure"

@@ -189,6 +189,12 @@ class Record:
         """The part of this method. Empty if the test did not have the method."""
         return self.methods.get(name) or {}
 
+    @property
+    def sender_forwards(self) -> bool:
+        """Whether the sender's CPU does the work of the network under test, as in pods without rights. The highest rate
+        of the sender is then the rate of sending through this network, and no lower bound of another one."""
+        return bool(self.tester.get("cluster")) and not self.tester.get("receive_threads")
+
     @cached_property
     def figures(self) -> Mapping[str, Figure]:
         """The figure of each metric, by its name."""
