@@ -227,7 +227,7 @@ class Testbed:
     def end_test(self, data: Any, result: TestCase) -> None:
         """Robot Framework's listener interface."""
         not_run = result.tags.robot("exit")  # a signal, or an option of Robot Framework's, ended the run before it
-        self._stopping |= not_run or result.message.startswith(TERMINATED)
+        self._stopping |= not_run or TERMINATED in result.message
         if self._run is None or not_run:
             return
         progress, message = self._run.progress, result.message
@@ -325,6 +325,6 @@ def _identity(test: Any, log: str | None = None) -> TestIdentity:
 def _outcome(result: TestCase) -> Outcome:
     if result.skipped:
         return "skipped"
-    if result.message.startswith(TERMINATED):
+    if TERMINATED in result.message:  # behind "Setup failed:", for example
         return "interrupted"
     return "passed" if result.passed else "failed"

@@ -13,7 +13,7 @@ import pytest
 import requests
 import yaml
 
-from http_servers import OK, http_server, kubeconfig_file, raw_server, request_of, with_plugin
+from http_servers import OK, Request, http_server, kubeconfig_file, raw_server, request_of, with_plugin
 from podperf.errors import PodperfError
 from podperf.kubernetes.api import ApiError, log_in
 
@@ -95,6 +95,34 @@ def test_an_exec_plugin_that_does_not_renew_its_login_is_named(tmp_path: Path) -
         with pytest.raises(ApiError, match=r"API was not asked `GET /version`: the exec plug-in .* exit code 4"):
             api.ask("GET", "/version")
         with pytest.raises(PodperfError, match=r"the exec plug-in .* exit code 4"):
+            api.open_stream("p", "n", ["true"])
+
+
+# --- the kubelet ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("pod", "named"), [({"spec": {"nodeName": "node7"}}, "node node7"), ({}, "the pod's node")])
+def test_a_stopped_kubelet_is_named_and_not_the_api_server(pod: object, named: str, tmp_path: Path) -> None:
+    def answer(request: Request) -> tuple[int, dict[str, str], bytes]:
+        if "/exec" not in request.path:
+            return 200, {}, json.dumps(pod).encode()
+        message = "error dialing backend: dial tcp 192.0.2.7:10250: connect: connection refused"
+        return 500, {}, json.dumps({"kind": "Status", "message": message}).encode()
+
+    with http_server(answer) as server, closing(log_in(kubeconfig_file(tmp_path, server.url), None)) as api:
+        said = (
+            f"API does not reach the kubelet of {named} for `exec in pod p`: error dialing backend: dial tcp 192.0.2.7"
+        )
+        with pytest.raises(ApiError, match=said) as caught:
+            api.open_stream("p", "n", ["true"])
+        assert caught.value.status == 500
+
+
+def test_a_refused_command_in_a_pod_has_the_servers_words(tmp_path: Path) -> None:
+    refused = json.dumps({"kind": "Status", "message": "pods is forbidden: User x"}).encode()
+    with http_server(lambda _: (403, {}, refused)) as server:
+        api = log_in(kubeconfig_file(tmp_path, server.url), None)
+        with pytest.raises(ApiError, match=r"API refuses `exec in pod p`: pods is forbidden: User x$"):
             api.open_stream("p", "n", ["true"])
 
 

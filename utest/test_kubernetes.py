@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
@@ -24,10 +25,11 @@ from podperf.kubernetes.api import END, Api, ApiError, CommandInPodFailed, check
 from podperf.kubernetes.known_networks import CILIUM
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.ports import DISCARDED, PodFacts, addresses_of
+from podperf.kubernetes.rights import OF_A_RUN
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
 from podperf.kubernetes.running_pods import PodDidNotStart, await_phase, why_ended, why_not_running
 from podperf.kubernetes.settings import KubernetesSettings
-from podperf.kubernetes.tester import combined
+from podperf.kubernetes.tester import KubernetesTester, combined
 from podperf.kubernetes.tester_objects import SERVICE_PORT, planned, policies
 from podperf.kubernetes.unreached_service import why_unreached
 from podperf.model import Direction, Trial
@@ -213,6 +215,11 @@ KILLED = container("terminated", exitCode=137, reason="OOMKilled")
         ({"phase": "Pending", "containerStatuses": NO_IMAGE}, "ErrImageNeverPull: no image", True),
         ({"phase": "Failed", "reason": "TopologyAffinityError", "message": "no"}, "TopologyAffinityError: no", True),
         (
+            {"phase": "Failed", "reason": "DeadlineExceeded"},
+            "DeadlineExceeded (`longest_run` in the settings of the topology)",
+            True,
+        ),
+        (
             {"phase": "Failed", "containerStatuses": KILLED},
             "its program ended with exit code 137 (OOMKilled)",
             True,
@@ -223,6 +230,27 @@ def test_a_pod_that_does_not_run_has_a_cause(status: Mapping[str, Any], cause: s
     assert why_not_running({"status": status}) == (cause, hopeless)
 
 
+@pytest.mark.parametrize(
+    ("started", "cause"),
+    [
+        ({}, "the kubelet of node node7 has not taken it yet: does it run there?"),
+        ({"startTime": "t"}, "it has not started yet"),
+    ],
+)
+def test_a_pod_that_no_kubelet_takes_names_the_node(started: Mapping[str, str], cause: str) -> None:
+    assert why_not_running({"spec": {"nodeName": "node7"}, "status": {"phase": "Pending", **started}}) == (cause, False)
+
+
+def test_the_longest_run_is_a_setting_and_old_pods_are_renewed(tmp_path: Path) -> None:
+    spec = planned(settings_of(tmp_path, longest_run=86_400))[-1]["spec"]
+    assert spec["activeDeadlineSeconds"] == 86_400
+    tester = object.__new__(KubernetesTester)
+    tester._broken, tester._renewed_at = False, time.monotonic() + 100
+    assert not tester.broken
+    tester._renewed_at = time.monotonic() - 1
+    assert tester.broken
+
+
 @dataclass
 class FakeApi:
     """A cluster in memory, with namespaces, config maps and pods."""
@@ -230,8 +258,10 @@ class FakeApi:
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)  # path and status
     addresses: list[str] = field(default_factory=list)  # of Services to come
+    asked: list[tuple[str, str]] = field(default_factory=list)  # method and path of each request
 
     def ask(self, method: str, path: str, body: Any = None, query: Sequence[tuple[str, str]] = ()) -> Any:
+        self.asked.append((method, path))
         if path in self.refused:
             raise ApiError(f"{method} {path}", self.refused[path], "refused")
         if method == "POST":
@@ -262,9 +292,11 @@ class FakeApi:
         return folder == path or everywhere
 
     def exists(self, path: str) -> bool:
+        self.asked.append(("GET", path))
         return path in self.objects
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, seconds: int = 0) -> None:
+        self.asked.append(("DELETE", path))
         for key in [key for key in self.objects if key == path or key.startswith(f"{path}/")]:
             del self.objects[key]
 
@@ -286,6 +318,29 @@ def test_a_run_has_a_namespace_and_leaves_none() -> None:
     place.close()
     place.close()
     assert not fake.objects
+
+
+def test_each_right_that_a_run_demands_is_used() -> None:
+    fake = FakeApi({"/api/v1/namespaces/mine": {"metadata": {"name": "mine"}}})
+    place = RunNamespace(cluster(fake), "mine")
+    place.start(made_pod())
+    place.pod("p")
+    place.events("p")
+    place.delete("p")
+    place.close()
+    list(forget_killed(cluster(fake), "mine"))
+    asked = {(method, *path.split("/")[5:]) for method, path in fake.asked}
+    verbs = {
+        "create": ("POST", 1),
+        "list": ("GET", 1),
+        "get": ("GET", 2),
+        "patch": ("PATCH", 2),
+        "delete": ("DELETE", 2),
+    }
+    used = {(method, words[0], len(words)) for method, *words in asked if words}
+    used |= {("PATCH", "configmaps", 2)}  # the beat of a run, after 10 s
+    demanded = {(verbs[each.verb][0], each.resource, verbs[each.verb][1]) for each in OF_A_RUN if not each.subresource}
+    assert demanded == used
 
 
 def test_a_run_in_a_given_namespace_leaves_the_namespace() -> None:

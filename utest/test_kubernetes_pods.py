@@ -276,6 +276,12 @@ def test_a_plan_in_a_given_namespace_makes_none() -> None:
     assert steps[-1].text == "kubectl delete --namespace=mine configmap podperf-run-plan"
 
 
+def test_the_commands_of_a_plan_name_the_login_of_the_topology() -> None:
+    steps = plan(topology(kubeconfig="/k", context="c"), Chain("macvlan", 1), SMALL, CPUS).steps
+    commands = [step.text for step in steps if step.text.startswith("kubectl")]
+    assert commands and all(each.endswith(" --kubeconfig=/k --context=c") for each in commands)
+
+
 @pytest.mark.parametrize(
     ("answer", "raised"),
     [('pods "pod1" is forbidden: violates PodSecurity "baseline:latest"', Unavailable), ("no", ApiError)],

@@ -364,6 +364,11 @@ def test_every_outcome_that_a_record_may_have_comes_about() -> None:
     assert set(SCHEMA["properties"]["outcome"]["enum"]) == found
 
 
+@pytest.mark.parametrize("where", ["", "Setup failed:\n", "Parent suite setup failed:\n", "Teardown failed:\n"])
+def test_a_signal_interrupts_a_test_wherever_it_comes(where: str) -> None:
+    assert outcome_of(TestResult(status="FAIL", message=f"{where}Execution terminated by signal")) == "interrupted"
+
+
 @pytest.mark.parametrize(("data_plane", "switch"), [("linux-bridge", []), ("ovs-dpdk", [1]), ("af-xdp", [])])
 def test_a_record_has_the_roles_of_the_plan_and_no_others(data_plane: str, switch: list[int], tmp_path: Path) -> None:
     record, trials = made_up.forwarding_record(data_plane, 3e5, pods=2)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from podperf.errors import PodperfError, cause
+from podperf.errors import PodperfError, cause, understood
 from podperf.http_login import HIDDEN, address, withheld
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TIMEOUT = 10.0  # seconds for a connection, and for an answer that changes nothing
 CHANGE_TIMEOUT = 40.0  # seconds for any other answer: the API server waits up to 30 s for a webhook, and then names it
+_KUBELET = "error dialing backend"  # the API server's words if it does not reach a kubelet
 _SHORTEST_TOKEN = 16  # characters; a shorter one could be a word of Kubernetes
 _MOST_TOLD, _MOST_QUOTED = 2000, 200  # characters of the server's message, and of an answer without one
 
@@ -26,8 +27,9 @@ _MOST_TOLD, _MOST_QUOTED = 2000, 200  # characters of the server's message, and 
 class ApiError(PodperfError):
     """The API server refused a request, or did not answer, or was not asked, because there is no login (`status` 0)."""
 
-    def __init__(self, what: str, status: int, message: str, *, asked: bool = True) -> None:
-        how = "refuses" if status else "does not answer" if asked else "was not asked"
+    def __init__(self, what: str, status: int, message: str, how: str = "") -> None:
+        """`how` the API failed: by default, it refused or did not answer, which the status tells."""
+        how = how or ("refuses" if status else "does not answer")
         super().__init__(f"the Kubernetes API {how} `{what}`: {message}")
         self.status, self.message = status, message
 
@@ -66,7 +68,7 @@ class Api:
         except ApiException as error:
             raise self._refused(f"{method} {path}", error) from None
         except PodperfError as error:
-            raise ApiError(f"{method} {path}", 0, str(error), asked=False) from None
+            raise ApiError(f"{method} {path}", 0, str(error), "was not asked") from None
         except (HTTPError, OSError, ValueError) as error:
             raise ApiError(f"{method} {path}", 0, f"{self.where}: {cause(error)}") from None
         try:
@@ -108,7 +110,30 @@ class Api:
         try:
             return stream(call, pod, namespace, command=list(command), _preload_content=False, **streams)
         except ApiException as error:
-            raise self._refused(f"exec in pod {pod}", error) from None
+            raise self._not_opened(pod, namespace, error) from None
+
+    def _not_opened(self, pod: str, namespace: str, error: Any) -> ApiError:
+        """The error for a command that did not start. The API server asks the kubelet of the pod's node to start it."""
+        from websocket import WebSocketBadStatusException  # noqa: PLC0415
+
+        reason = error.__context__  # the package keeps only its text
+        if isinstance(reason, WebSocketBadStatusException) and reason.status_code >= 400:
+            error.status, error.body = reason.status_code, reason.resp_body
+        refused = self._refused(f"exec in pod {pod}", error)
+        if _KUBELET not in refused.message:
+            return refused
+        node = self._node_of(pod, namespace)
+        return ApiError(
+            f"exec in pod {pod}",
+            refused.status,
+            f"{refused.message}; does the kubelet run on {node}, and does no firewall keep the API server from it?",
+            f"does not reach the kubelet of {node} for",
+        )
+
+    def _node_of(self, pod: str, namespace: str) -> str:
+        with suppress(PodperfError), understood(self.where):
+            return f"node {self.ask('GET', f'/api/v1/namespaces/{namespace}/pods/{pod}')['spec']['nodeName']}"
+        return "the pod's node"
 
     def _refused(self, what: str, error: Any) -> ApiError:
         """The error for an ApiException of the package kubernetes."""

@@ -195,7 +195,7 @@ class PlannedRun(ChainPods):
             if each["kind"] != "Namespace":
                 each["metadata"]["namespace"] = self._namespace
         text = yaml.safe_dump_all(objects, sort_keys=False)
-        self._machine.do("kubectl", "create", "--filename=-", stdin=text)
+        self._machine.do("kubectl", "create", "--filename=-", *self._settings.of_kubectl, stdin=text)
 
     def create(self, pod: ChainPod) -> str:
         definitions, manifest = manifests_of(pod, self._run, self._owners, self._settings)
@@ -229,7 +229,8 @@ class PlannedRun(ChainPods):
         self._delete("pod", pod)
 
     def _delete(self, kind: str, name: str) -> None:
-        self._machine.do("kubectl", "delete", f"--namespace={self._namespace}", kind, name)
+        options = self._settings.of_kubectl
+        self._machine.do("kubectl", "delete", f"--namespace={self._namespace}", kind, name, *options)
 
     def await_gone(self, pods: Collection[str]) -> None:
         """Nothing is there."""
@@ -238,4 +239,4 @@ class PlannedRun(ChainPods):
         if self._settings.namespace:
             self._delete("configmap", self._anchor)
         else:
-            self._machine.do("kubectl", "delete", "namespace", self._namespace)
+            self._machine.do("kubectl", "delete", "namespace", self._namespace, *self._settings.of_kubectl)

@@ -33,6 +33,7 @@ def with_capabilities(names: Sequence[str]) -> dict[str, Any]:
 
 # A pod in which only the kernel forwards needs nothing. It satisfies the pod security level `restricted`.
 WITHOUT_RIGHTS: Mapping[str, Any] = {**with_capabilities(()), "runAsNonRoot": True, "runAsUser": 65534}
+LONGEST_RUN = 14_400  # seconds
 _SHARED_CPU = "100m"  # that a pod without CPUs of its own asks for
 
 
@@ -47,7 +48,7 @@ class PodWishes:
     cpus: int | None = 0  # whole CPUs for the pod alone; 0: it shares the node's CPUs; None: it asks for nothing
     memory: str = "256Mi"
     further: Mapping[str, str] = field(default_factory=dict)  # resources that the pod needs beside CPUs and memory
-    longest_run: int = 14_400  # seconds after which the cluster ends the pods, also those of a killed run
+    longest_run: int = LONGEST_RUN  # seconds after which the cluster ends the pods, also those of a killed run
     alone: bool = False  # the pods wait until no pod of another run is on their nodes
 
 

@@ -29,7 +29,7 @@ class Right:
 OF_A_RUN = (
     *(Right(verb, "pods") for verb in ("create", "get", "list", "delete")),
     *(Right(verb, "pods", "exec") for verb in ("create", "get")),
-    *(Right(verb, "configmaps") for verb in ("create", "get", "list", "patch", "delete")),
+    *(Right(verb, "configmaps") for verb in ("create", "list", "patch", "delete")),
     Right("list", "events"),
 )
 # A run whose frames go to a Service needs these, too.

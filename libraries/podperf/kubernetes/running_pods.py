@@ -30,6 +30,9 @@ _HOPELESS = {
 }
 
 
+_TOO_LONG = "DeadlineExceeded"  # of activeDeadlineSeconds
+
+
 class PodDidNotStart(PodperfError):
     """A pod does not run, with the cause that the cluster gives."""
 
@@ -98,7 +101,8 @@ def why_not_running(pod: Mapping[str, Any]) -> tuple[str, bool]:
     """The reason why a pod does not run, and whether waiting is useless."""
     status = pod["status"]
     if status.get("phase") in {"Failed", "Succeeded"}:
-        return f"{_reason(status)}{_ended(status)}" or f"it is {status['phase']}", True
+        remedy = " (`longest_run` in the settings of the topology)" if status.get("reason") == _TOO_LONG else ""
+        return f"{_reason(status)}{remedy}{_ended(status)}" or f"it is {status['phase']}", True
     for each in status.get("containerStatuses", ()):
         waiting = each.get("state", {}).get("waiting")
         if waiting and waiting.get("reason") in _HOPELESS:
@@ -106,6 +110,8 @@ def why_not_running(pod: Mapping[str, Any]) -> tuple[str, bool]:
     for condition in status.get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return f"no node takes it ({str(condition.get('message', condition.get('reason')))[:_MOST_TOLD]})", False
+    if not status.get("startTime") and (node := pod.get("spec", {}).get("nodeName")):
+        return f"the kubelet of node {node} has not taken it yet: does it run there?", False
     return "it has not started yet", False
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from podperf import __version__
 from podperf.errors import PodperfError
-from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.manifests import LONGEST_RUN, PodWishes
 from podperf.kubernetes.rights import OF_ATTACHMENTS, OF_POLICIES, OF_SERVICES, Right
 from podperf.kubernetes.running_pods import START_TIMEOUT
 from podperf.model import PageSize
@@ -48,6 +48,12 @@ PROPERTIES: Mapping[str, Any] = {
         "default": [],
     },
     "runtime_class": {"title": "a runtime class", **TEXT},
+    "longest_run": {
+        "title": "seconds after which the cluster ends the pods, whatever has become of the run",
+        "type": "integer",
+        "minimum": 60,
+        "default": LONGEST_RUN,
+    },
 }
 
 
@@ -76,6 +82,12 @@ class ClusterSettings:
     def further_rights(self) -> tuple[Right, ...]:
         return ()
 
+    @property
+    def of_kubectl(self) -> tuple[str, ...]:
+        """The options of kubectl for this login."""
+        login = {"kubeconfig": self.kubeconfig, "context": self.context}
+        return tuple(f"--{key}={value}" for key, value in login.items() if value)
+
 
 def wishes(settings: Mapping[str, Any], cpus: int | None) -> PodWishes:
     """The settings for all pods. `cpus` is that of PodWishes."""
@@ -87,6 +99,7 @@ def wishes(settings: Mapping[str, Any], cpus: int | None) -> PodWishes:
         settings["tolerations"],
         settings.get("runtime_class"),
         cpus,
+        longest_run=settings["longest_run"],
     )
 
 

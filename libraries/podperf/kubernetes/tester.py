@@ -76,6 +76,7 @@ class KubernetesTester:
         """`outside` has the interface of `settings.host`."""
         self._undo = ExitStack()
         self._broken = False
+        self._renewed_at = time.monotonic() + settings.wishes.longest_run / 2
         try:
             self._api: Api = log_in(settings.kubeconfig, settings.context)
             self._undo.callback(self._api.close)
@@ -313,7 +314,8 @@ class KubernetesTester:
 
     @property
     def broken(self) -> bool:
-        return self._broken
+        """See `testers.base.Tester.broken`. The cluster ends pods that are too old, so the next test gets new ones."""
+        return self._broken or time.monotonic() > self._renewed_at
 
     @property
     def facts(self) -> TesterFacts:
