@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -28,6 +29,7 @@ from podperf.pods import POD_RUNTIMES, runtime_of
 from podperf.pods.base import PodProgram
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, plan
 from podperf.preflight.recording import Kind
+from podperf.run.session import _watch
 from podperf.topology import SCHEMA_PATH, Topology, TopologyError, load_topology
 from scripted_host import ScriptedHost
 
@@ -163,6 +165,34 @@ def test_pods_end_together_and_are_awaited_once() -> None:
         assert told["kubernetes"] == "v1.34.4" and told["memory_limit"] is None
     assert pods.waited == [["pod2", "pod1"]]
     assert "ip netns attach podperf-pod1 4711" in host.commands
+
+
+def test_the_first_processes_of_running_pods_are_known_for_the_watch_over_other_work() -> None:
+    host = ScriptedHost(answers={"sh -c": "4711\n"}, patient=True)
+    of_testbed = KubernetesRuntime(settings_of())
+    of_testbed._pods, of_testbed._login = Pods(), (cast("Any", None), "v1.34.4")
+    assert list(of_testbed.first_processes(host)) == []
+    with ExitStack() as undo:
+        of_testbed.on(host, NetworkNamespace("podperf-worker")).start("pod1", [], undo)
+        assert list(of_testbed.first_processes(host)) == [4711]
+    assert list(of_testbed.first_processes(host)) == []
+
+
+def test_the_watch_over_other_work_asks_for_the_pods_of_each_machine() -> None:
+    host, further = LocalHost(), LocalHost()
+    further.name = "another machine"
+    processes = {host.name: {77}, further.name: {88}}
+    testbed = SimpleNamespace(
+        topology=topology(),
+        tester_host=host,
+        tester_cpus=(0,),
+        workers=[SimpleNamespace(host=host), SimpleNamespace(host=further)],
+        runtime=SimpleNamespace(first_processes=lambda machine: processes[machine.name]),
+    )
+    with ExitStack() as undo:
+        found = _watch(cast("Any", testbed), [{0}, {0}], undo)
+    assert found is not None
+    assert [each._pods() for each in (found, *found._workers)] == [{77}, {88}]
 
 
 def test_a_pod_on_another_machine_names_both_and_is_deleted() -> None:

@@ -233,6 +233,17 @@ def test_a_busy_loop_that_is_the_black_box_is_not_noticed() -> None:
     assert not [each for each in noise.foreign if each.endswith(f"({loop})")]
 
 
+def test_a_busy_loop_in_a_pod_that_a_cluster_runs_is_not_noticed() -> None:
+    """The container runtime of the node is its parent, and no process of podperf's."""
+    pods = set[int]()
+    with ExitStack() as undo, _busy_loop() as loop:
+        quietness = watch(LocalHost(), sut=range(os.cpu_count() or 1), pods=lambda: pods, undo=undo)
+        quietness.own = set()
+        assert f"({loop})" in str(_while_it_runs(loop, quietness).foreign)
+        pods.add(loop)  # the chain starts after the watch
+        assert f"({loop})" not in str(_while_it_runs(loop, quietness).foreign)
+
+
 @contextmanager
 def _busy_loop() -> Iterator[int]:
     loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])

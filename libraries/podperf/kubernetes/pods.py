@@ -8,7 +8,7 @@ cluster changes. A program of a pod is the program of its container (container_p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -67,8 +67,13 @@ class KubernetesPods(PodRuntime):
         run: Callable[[Host], ChainPods],
         version: Callable[[], str],
         program: PodProgram | None = None,
+        first_processes: set[int] | None = None,
     ) -> None:
-        """`run(machine)` has the pods of the run. `version` tells that of the cluster. The pods have this `program`."""
+        """`run(machine)` has the pods of the run. `version` tells that of the cluster. The pods have this `program`.
+
+        `first_processes` has those of the containers that now run, as the machine counts.
+        """
+        self._first_processes = set[int]() if first_processes is None else first_processes
         self._machine, self._worker, self._settings = machine, worker, settings
         self._networks = PodNetworks(machine, worker)
         self._run, self._version, self._program = run, version, program
@@ -140,6 +145,8 @@ class KubernetesPods(PodRuntime):
         undo.callback(self._end, run, created)
         started = run.await_running(created)
         first = self._first_process(started)
+        self._first_processes.add(first)
+        undo.callback(self._first_processes.discard, first)
         host = name_namespace(self._machine, name, first, self._names if wanted.networks else undo)
         start = partial(start_program, self._machine, name, first, partial(run.why_ended, created))
         pod = KubernetesPod(name, host, started, start)
@@ -236,6 +243,7 @@ class KubernetesRuntime(RuntimeOfTestbed):
         self._undo = ExitStack()
         self._login: tuple[Api, str] | None = None
         self._pods: ChainPods | None = None
+        self._first_processes: dict[str, set[int]] = {}  # of containers, by the name of the machine
 
     def unavailable(self, host: Host) -> str | None:
         try:
@@ -251,7 +259,12 @@ class KubernetesRuntime(RuntimeOfTestbed):
         return self.settings.pages
 
     def on(self, machine: Host, worker: NetworkNamespace, program: PodProgram | None = None) -> KubernetesPods:
-        return KubernetesPods(machine, worker, self.settings, self._run, self._version, program)
+        processes = self._first_processes.setdefault(machine.name, set())
+        return KubernetesPods(machine, worker, self.settings, self._run, self._version, program, processes)
+
+    def first_processes(self, machine: Host) -> Collection[int]:
+        """See RuntimeOfTestbed. The node's container runtime started them."""
+        return self._first_processes.get(machine.name, ())
 
     def _version(self) -> str:
         return "" if self._planned else self._logged_in()[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
@@ -172,6 +172,10 @@ class RuntimeOfTestbed:
     def on(self, machine: Host, worker: NetworkNamespace, program: PodProgram | None = None) -> PodRuntime:
         """The runtime of one worker, for a chain whose pods have such a program. None: they have none."""
         return self._kind(machine, worker)
+
+    def first_processes(self, machine: Host) -> Collection[int]:
+        """The first processes of the pods that now run on a machine, if they descend from no process of podperf's."""
+        return ()
 
     def planned(self) -> RuntimeOfTestbed:
         """This runtime in a plan, which asks nobody. A runtime that asks only its hosts needs no code for this."""

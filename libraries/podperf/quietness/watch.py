@@ -186,9 +186,9 @@ def read_proc_of(host: Host) -> Callable[[], str]:
 class Quietness:
     """Watches the measuring CPUs of one host.
 
-    The work of the processes `own`, of those with a name in `black_box`, and of their descendants is no noise. With
-    `speeds`, the speed of the CPUs is measured just before and just after a window. The CPUs of the machines of
-    `workers` are watched as well.
+    The work of the processes `own`, of those with a name in `black_box`, of the first processes of `pods`, and of their
+    descendants is no noise. With `speeds`, the speed of the CPUs is measured just before and just after a window. The
+    CPUs of the machines of `workers` are watched as well.
 
     A window begins with `start()` and ends with `stop()`, which returns its Noise.
     """
@@ -202,13 +202,14 @@ class Quietness:
         speeds: CpuSpeeds | None = None,
         workers: Sequence[Quietness] = (),
         black_box: Collection[str] = (),
+        pods: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self.cpus = tuple(sorted(set(cpus)))
         self.own = own if own is not None else {os.getpid()}
         self._read = read
         self._ticks = ticks_per_second or os.sysconf("SC_CLK_TCK")
         self._before: Sample | None = None
-        self._speeds, self._workers, self._black_box = speeds, workers, black_box
+        self._speeds, self._workers, self._black_box, self._pods = speeds, workers, black_box, pods
         self._speed_before: Speed | None = None
         self._speed_after: Speed | None = None
         self._speed_known = -math.inf  # when `_speed_after` was read
@@ -253,7 +254,7 @@ class Quietness:
             raise RuntimeError("Quietness.stop() needs a start()")
         before, self._before = self._before, None
         self._last = self.sample()
-        noise = compare(before, self._last, self.cpus, self.own, self._ticks, self._black_box)
+        noise = compare(before, self._last, self.cpus, {*self.own, *self._pods()}, self._ticks, self._black_box)
         self._speed_after, self._speed_known = self._speed(), time.monotonic()
         speed = mean_speed((each, 1.0) for each in (self._speed_before, self._speed_after))
         return replace(noise, speed=speed, workers=tuple(worker.stop() for worker in self._workers))
@@ -270,11 +271,13 @@ def watch(
     tester: Sequence[int] = (),
     workers: Sequence[Quietness] = (),
     black_box: Collection[str] = (),
+    pods: Callable[[], Collection[int]] = tuple,
     undo: ExitStack,
 ) -> Quietness:
     """Watch the CPUs of the system under test and of the tester on a machine, and those of `workers` as well.
 
-    Processes with a name in `black_box` belong to the system under test.
+    Processes with a name in `black_box` belong to the system under test, and so do those of pods that a cluster runs.
+    `pods` tells the first process of each.
 
     The speed of the CPUs is watched if the machine has Python 3.6 or later. After each look, the watching process stays
     on the last CPU of the list. A poller may occupy a CPU of the system under test. So the tester's CPUs stand last.
@@ -283,12 +286,12 @@ def watch(
     if isinstance(host, LocalHost):
         speeds = CpuSpeeds(cpus, best=remembered())
         undo.callback(remember, speeds.best)
-        return Quietness(cpus, speeds=speeds, workers=workers, black_box=black_box)
+        return Quietness(cpus, speeds=speeds, workers=workers, black_box=black_box, pods=pods)
     ticks = int(host.ask("getconf", "CLK_TCK").stdout)
     own = host.servers if isinstance(host, SshHost) else set[int]()
     measure = _times_on(host, undo)
     there = CpuSpeeds(cpus, measure) if measure is not None else None
-    return Quietness(cpus, own, read_proc_of(host), ticks, there, workers, black_box)
+    return Quietness(cpus, own, read_proc_of(host), ticks, there, workers, black_box, pods)
 
 
 # This text is appended to cpu_times.py, and both run on the other machine. They only need Python's standard library.

@@ -107,9 +107,13 @@ def _watch(testbed: Testbed, suts: Sequence[Collection[int]], undo: ExitStack) -
     workers = [(each.host, sorted(sut)) for each, sut in zip(testbed.workers, suts, strict=False)]
     own = () if testbed.topology.tester.kind.runs_already else testbed.tester_cpus
     beside_tester = [cpu for host, sut in workers if host is tester for cpu in sut]
+
+    def pods_on(host: Host) -> Callable[[], Collection[int]]:
+        return lambda: testbed.runtime.first_processes(host)
+
     watched = partial(watch, black_box=testbed.topology.black_box, undo=undo)
-    elsewhere = [watched(host, sut=sut) for host, sut in workers if host is not tester]
-    return watched(tester, sut=beside_tester, tester=own, workers=elsewhere)
+    elsewhere = [watched(host, sut=sut, pods=pods_on(host)) for host, sut in workers if host is not tester]
+    return watched(tester, sut=beside_tester, tester=own, workers=elsewhere, pods=pods_on(tester))
 
 
 def _environment(testbed: Testbed, here: Host, facts: Facts) -> dict[str, Any]:
