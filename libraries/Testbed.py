@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -132,6 +133,7 @@ class Testbed:
         join: str = CABLE,
         family: AddressFamily | None = None,
         vlan: int | None = None,
+        tester_pods: Mapping[str, Any] | None = None,
     ) -> None:
         """Build a chain and check that test frames cross it.
 
@@ -141,43 +143,37 @@ class Testbed:
         `workers` workers of the topology, from left to right. A `join` carries frames between them: a `cable`, or the
         encapsulation `vlan`, `vxlan`, `geneve` or `gre` on it. Test frames have addresses of a `family`, and a `vlan`
         tag with this ID, both by default the topology's. If the headers do not fit into the size, frames have the
-        smallest size into which they do. If the testbed does not have this data plane or so many workers, or if frames
-        with these headers cannot cross, the test is skipped with the reason.
+        smallest size into which they do. `tester_pods` is a value of `Pods Of The Tester On`.
+
+        If the testbed does not have this data plane or so many workers, or if frames with these headers cannot cross,
+        the test is skipped with the reason.
         """
         size = frame_size(frame)
         chain = Chain(data_plane, pods, forwarder, workers, join=join)
-        self.run.begin_test(running_test(), chain, size, _directions(directions), flows, family, vlan)
+        self.run.begin_test(running_test(), chain, size, _directions(directions), flows, family, vlan, tester_pods)
         traffic = self.run.measurement.traffic.profile
         headers = f", {traffic.headers.words}" if traffic.headers.words else ""
         logger.info(f"{chain} forwards frames: {traffic.frame.name}{headers}")
 
     @keyword
-    def pods_of_the_tester_should_be_on(
-        self, nodes: int, destination: Destination = "pod", network_policies: int = 0
-    ) -> None:
-        """Skip the test unless the topology's tester is two pods of a cluster, on this number of `nodes` (1 or 2).
+    def pods_of_the_tester_on(
+        self, nodes: int, destination: Destination = "pod", network_policies: int = 0, host_network: bool = False
+    ) -> Mapping[str, Any]:
+        """Return the value `tester_pods` of `Set Up Chain` for pods of a cluster on this number of `nodes` (1 or 2).
 
-        Frames must go to the address of the other `pod`, to that of a `service` before it, or to a `host` outside of
-        the cluster. So many NetworkPolicies must select the pods.
+        Frames go to the address of the other `pod`, to that of a `service` before it, or to a `host` outside of the
+        cluster. So many NetworkPolicies select the pods. With `host_network`, the pods are in the networks of two
+        nodes. The test is skipped if the topology's tester is not in pods of a cluster, or if its settings forbid this.
 
         ```robotframework
-        Pods Of The Tester Should Be On    1
+        ${pods} =    Pods Of The Tester On    2    service
+        Set Up Chain    external    0    64    tester_pods=${pods}
         ```
         """
         kind = pods_of_tester(self.run.session.topology)
         if kind is None:
             raise Unavailable("this test needs a topology whose tester is two pods (topologies/kubernetes.yaml)")
-        if kind.nodes != nodes:
-            raise Unavailable(f"tester.settings.nodes of the topology is {kind.nodes}, and this test needs {nodes}")
-        if kind.destination != destination:
-            raise Unavailable(
-                f"tester.settings.destination of the topology is {kind.destination}, and this test needs {destination}"
-            )
-        if kind.network_policies != network_policies:
-            raise Unavailable(
-                f"tester.settings.network_policies of the topology is {kind.network_policies}, and this test needs "
-                f"{network_policies}"
-            )
+        return kind.for_row(nodes, destination, network_policies, host_network)
 
     @keyword
     def tear_down_chain(self) -> None:

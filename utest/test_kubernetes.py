@@ -645,6 +645,57 @@ def test_what_pods_in_the_networks_of_nodes_cannot_have_is_named(tmp_path: Path,
         settings_of(tmp_path, **{"nodes": 2, "host_network": True, **wrong})
 
 
+@pytest.mark.parametrize(
+    ("given", "row", "changes"),
+    [
+        ({}, {"nodes": 1}, {}),
+        ({"nodes": 2}, {"nodes": 1}, {"nodes": 1}),
+        ({"network_policies": 7}, {"nodes": 2}, {"nodes": 2, "network_policies": 0}),
+        ({}, {"nodes": 2, "host_network": True}, {"nodes": 2, "host_network": True}),
+        ({}, {"nodes": 1, "destination": "service"}, {"destination": "service"}),
+        ({"node_names": ["a", "b"]}, {"nodes": 1}, {"nodes": 1, "node_names": ["a"]}),
+        ({"node_names": ["a", "b"]}, {"nodes": 2}, {}),
+        (OUTSIDE, {"nodes": 1, "destination": "host"}, {}),
+    ],
+)
+def test_a_row_changes_what_it_needs_of_the_topology_s_pods(
+    tmp_path: Path, given: dict[str, Any], row: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    settings = settings_of(tmp_path, **given)
+    assert settings.for_row(**row) == changes
+    assert settings.varied(changes).for_row(**row) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "row", "why"),
+    [
+        ({}, {"nodes": 1, "destination": "host"}, "destination of the topology is pod, and this test needs host"),
+        (OUTSIDE, {"nodes": 1}, "destination of the topology is host, and this test needs pod"),
+        ({"node_names": ["a"]}, {"nodes": 2}, "names one node"),
+        ({"receive_threads": True}, {"nodes": 2, "host_network": True}, "needs receive_threads of .* to be false"),
+    ],
+)
+def test_a_row_that_the_topology_s_pods_cannot_have_is_skipped(
+    tmp_path: Path, given: dict[str, Any], row: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(Unavailable, match=why):
+        settings_of(tmp_path, **given).for_row(**row)
+
+
+def test_a_cluster_of_one_node_has_no_place_for_the_second_pod() -> None:
+    """The scheduler's words are those of Kubernetes 1.34."""
+    said = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": said}
+    place = manifests.NodeOf("node1", other=True)
+    pod = manifests.pod("p", "r", [], ["x"], PodWishes("i"), place) | {"status": {"conditions": [scheduled]}}
+    fake = FakeApi({"/api/v1/namespaces/mine/pods/p": pod})
+    with pytest.raises(Unavailable, match="the cluster has one"):
+        await_phase(RunNamespace(cluster(fake), "mine"), "p")
+    scheduled["message"] = said.replace("0/1", "0/2")
+    with pytest.raises(PodDidNotStart, match="no node takes it"):
+        await_phase(RunNamespace(cluster(fake), "mine"), "p", timeout=0)
+
+
 def test_the_address_of_a_host_outside_is_that_of_its_interface() -> None:
     assert str(addresses_of(LocalHost(), TesterPort("lo"))[AddressFamily.IPV4]) == "127.0.0.1"
 

@@ -199,7 +199,7 @@ class SimulatedTestbed:
         self.calibrated.append(engine)
         yield self._system(Chain("wire", 0), SimulatedTester(engine, 1.0, [], self))
 
-    def with_pods(self, changes: Mapping[str, Any]) -> SimulatedTestbed:
+    def with_pods(self, changes: Mapping[str, Any], *, alone: bool = False) -> SimulatedTestbed:
         assert not changes
         return self
 

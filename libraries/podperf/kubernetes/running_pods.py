@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from podperf.cpu_lists import format_cpu_list, parse_cpu_list
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
 from podperf.kubernetes.api import ApiError
 from podperf.kubernetes.run_namespace import RunNamespace
 
@@ -45,13 +46,16 @@ def await_phase(
 ) -> dict[str, Any]:
     """The pod when it runs, or has ended well (phase `Succeeded`).
 
-    PodDidNotStart with the cause: at once if waiting is useless, else after `timeout`.
+    PodDidNotStart with the cause: at once if waiting is useless, else after `timeout`. Unavailable if the pod needs a
+    second node, and the cluster has one.
     """
     began = time.monotonic()
     while True:
         pod, waited = place.pod(name), time.monotonic() - began
         if pod["status"].get("phase") == phase:
             return pod
+        if _needs_second_node(pod):
+            raise Unavailable("the pods must be on two nodes, and the cluster has one")
         cause, hopeless = why_not_running(pod)
         if hopeless or waited > timeout:
             raise PodDidNotStart(name, cause, place.events(name))
@@ -95,6 +99,14 @@ def first_ended(place: RunNamespace, names: Collection[str]) -> tuple[str, str] 
 
 def _said(events: Sequence[str]) -> str:
     return f"; events: {' | '.join(event[:_MOST_TOLD] for event in events[-3:])}" if events else ""
+
+
+def _needs_second_node(pod: Mapping[str, Any]) -> bool:
+    """Whether the scheduler has looked at the only node for a pod that must not be on the node of another one."""
+    looked = (
+        str(each.get("message")) for each in pod["status"].get("conditions", ()) if each["type"] == "PodScheduled"
+    )
+    return any(each.startswith("0/1 nodes") for each in looked) and '"NotIn"' in json.dumps(pod.get("spec", {}))
 
 
 def why_not_running(pod: Mapping[str, Any]) -> tuple[str, bool]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from podperf import __version__
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
 from podperf.kubernetes.manifests import LONGEST_RUN, PodWishes
 from podperf.kubernetes.rights import OF_ATTACHMENTS, OF_POLICIES, OF_SERVICES, Right
 from podperf.kubernetes.running_pods import START_TIMEOUT
@@ -230,6 +230,35 @@ class KubernetesSettings(ClusterSettings):
     def varied(self, changes: Mapping[str, Any]) -> Self:
         """These settings with some others in their place. WrongSetting if they contradict each other."""
         return self.read({**self.given, **changes})
+
+    def for_row(
+        self, nodes: int, destination: Destination = "pod", network_policies: int = 0, host_network: bool = False
+    ) -> Mapping[str, Any]:
+        """The changes of these settings for a row of a suite: on so many nodes, to the address of the other pod, of a
+        Service or of a host outside, with so many NetworkPolicies, or in the networks of the nodes.
+
+        Unavailable if the settings of the topology do not leave this choice.
+        """
+        if (destination == "host") != (self.host is not None):
+            there = self.destination if self.host is None else "host"
+            raise Unavailable(f"{self.key}.destination of the topology is {there}, and this test needs {destination}")
+        if self.node_names and len(self.node_names) < nodes:
+            raise Unavailable(f"{self.key}.node_names of the topology names one node, and this test needs {nodes}")
+        wanted = {
+            "nodes": nodes,
+            "destination": destination,
+            "network_policies": network_policies,
+            "host_network": host_network,
+        }
+        changes: dict[str, Any] = {key: value for key, value in wanted.items() if getattr(self, key) != value}
+        if "nodes" in changes and self.node_names:
+            changes["node_names"] = list(self.node_names[:nodes])
+        try:
+            self.varied(changes)
+        except WrongSetting as error:
+            key = ".".join(map(str, error.key))
+            raise Unavailable(f"this test needs {key} of {self.key} to be {error.allowed}") from error
+        return changes
 
 
 def pods_of_tester(topology: Topology) -> KubernetesSettings | None:

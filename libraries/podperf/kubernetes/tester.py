@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 from podperf.errors import PodperfError, Unavailable, understood
 from podperf.frames import Address, AddressFamily, Headers
 from podperf.kubernetes import manifests
-from podperf.kubernetes.api import Api, log_in
+from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.pod_network import PodNetwork
 from podperf.kubernetes.ports import DISCARDED, Outside, OutsidePort, PodFacts, PodPort, TesterEnd
 from podperf.kubernetes.recognition import Recognition
@@ -125,7 +125,12 @@ class KubernetesTester:
             node = wanted or node
             pod = tester_pod(side, self._place.run, self._place.owners, settings, node)
             name = pod["metadata"]["name"]
-            self._place.start(pod)
+            try:
+                self._place.start(pod)
+            except ApiError as error:
+                if settings.host_network and error.status == 403:
+                    raise Unavailable(f"the cluster allows no pod in the network of a node: {error.message}") from error
+                raise
             facts = PodFacts.of(await_phase(self._place, name, timeout=settings.start_timeout))
             node = manifests.NodeOf(facts.node, other=settings.nodes > 1)
             ports[side] = PodPort(self._api, self._place.name, side, facts)

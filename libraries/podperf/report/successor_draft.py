@@ -91,7 +91,13 @@ SECTIONS = (
         "CNI plug-in, Kubernetes, host, offloads of NICs.",
         "kubernetes",
         parameters=("cni_plugin", "cni_configuration", "orchestration", "distribution", "hosting", "nic_offloads"),
-        suites=("cluster_host.robot", "cluster_network.robot", "cluster_policies.robot", "cluster_service.robot"),
+        suites=(
+            "cluster_base_line.robot",
+            "cluster_host.robot",
+            "cluster_network.robot",
+            "cluster_policies.robot",
+            "cluster_service.robot",
+        ),
     ),
     _section(
         "5.2.7",

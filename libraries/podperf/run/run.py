@@ -123,11 +123,12 @@ class Run:
     ) -> None:
         """Open the record of a test, build its chain, and check that frames cross it.
 
-        With `pods`, the tester's ports are other two pods, which differ in these settings.
+        With `pods`, the tester's ports are other two pods, which differ in these settings. Pods of earlier tests are
+        deleted.
         """
         traffic = self._traffic(frame, directions, flows, family, vlan)
         test = self._begin(chain_record(identity, self.session.topology, chain, traffic), traffic)
-        testbed = self.session.equipment.testbed.with_pods(pods or {})
+        testbed = self.session.equipment.testbed.with_pods(pods or {}, alone=True)
         self._measurement = set_up(test, chain, traffic, self.session, testbed, self.shared)
 
     def tear_down_chain(self) -> None:

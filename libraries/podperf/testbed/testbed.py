@@ -181,14 +181,20 @@ class Testbed(Machines):
         ]
         return found
 
-    def with_pods(self, changes: Mapping[str, Any]) -> Self:
+    def with_pods(self, changes: Mapping[str, Any], *, alone: bool = False) -> Self:
         """This testbed, with other two pods as the tester's ports, which differ in these settings. Without any, itself.
 
-        The pods run until they break or until this testbed is closed, as they may be wanted again. Raises
-        Unavailable if the tester's ports are no pods, and PodperfError for settings that contradict each other.
+        The pods run until they break or until this testbed is closed, as they may be wanted again. With `alone`, all
+        other pods of the tester are deleted: they could have the CPUs that the next pods ask for. Raises Unavailable if
+        the tester's ports are no pods, and PodperfError for settings that contradict each other.
         """
-        if not changes:
-            return self
+        wanted = self._with_other_pods(changes) if changes else self
+        for other in (self, *self._with_pods.values()) if alone else ():
+            if other is not wanted:
+                other._close_tester()
+        return wanted
+
+    def _with_other_pods(self, changes: Mapping[str, Any]) -> Self:
         pods = pods_of_tester(self.topology)
         if pods is None:
             raise Unavailable(f"settings of the tester's pods need a cluster, and {self.topology.path} names none")
