@@ -49,6 +49,7 @@ from podperf.kubernetes.pod_network import TOLD
 from podperf.kubernetes.ports import Outside
 from podperf.kubernetes.recognition import Recognition
 from podperf.kubernetes.rights import (
+    GRANTED_BY,
     NAMESPACED_FILE,
     OF_A_RUN,
     OF_ATTACHMENTS,
@@ -411,8 +412,9 @@ class TestMeasuring:
             api.ask("POST", paths[each["kind"]], each, query=strictly)
         assert not api.ask("GET", paths["Pod"])["items"]
 
-    def test_the_rights_of_the_file_are_enough(self, api: Api, tmp_path: Path) -> None:
-        apply(api, NAMESPACED_FILE)
+    def test_the_rights_of_the_files_are_enough(self, api: Api, tmp_path: Path) -> None:
+        for file in GRANTED_BY:
+            apply(api, file)
         path = "/api/v1/namespaces/podperf/serviceaccounts/podperf/token"
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         token = api.ask("POST", path, request)["status"]["token"]

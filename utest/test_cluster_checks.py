@@ -12,10 +12,12 @@ import yaml
 
 from podperf.kubernetes import checks
 from podperf.kubernetes.api import ApiError
+from podperf.kubernetes.chain_pods import ChainPod, manifests_of
 from podperf.kubernetes.checks import NodePolicies, check_cluster, observe_node
 from podperf.kubernetes.known_networks import CILIUM, KnownCalico
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.rights import (
+    GRANTED_BY,
     NAMESPACED_FILE,
     OF_A_READER,
     OF_A_RUN,
@@ -23,12 +25,14 @@ from podperf.kubernetes.rights import (
     OF_DAEMONS,
     OF_POLICIES,
     OF_SERVICES,
+    POLICIES_FILE,
     READER_FILE,
     Right,
     allowed,
 )
 from podperf.kubernetes.settings import KubernetesSettings
 from podperf.observation import Observation, State
+from podperf.pods.base import PodProgram
 from test_kubernetes_pods import settings_of as chains
 
 ROOT = Path(__file__).parents[1]
@@ -43,13 +47,26 @@ def granted(file: str, kind: str, group: str = "") -> set[str]:
 
 
 def test_the_file_for_a_namespace_grants_what_a_run_needs_and_no_more() -> None:
+    assert set(GRANTED_BY[NAMESPACED_FILE]) == {*OF_A_RUN, *OF_SERVICES}
+    assert {each for rights in GRANTED_BY.values() for each in rights} == {
+        *(*OF_A_RUN, *OF_SERVICES, *OF_POLICIES, *OF_ATTACHMENTS)
+    }
+
+
+@pytest.mark.parametrize("file", GRANTED_BY)
+def test_each_file_for_a_namespace_grants_its_rights_and_no_more(file: str) -> None:
+    """NetworkPolicies and NetworkAttachmentDefinitions have files of their own: not everybody needs to grant them."""
     groups = {""}
-    for document in yaml.safe_load_all((ROOT / NAMESPACED_FILE).read_text()):
+    documents = list(yaml.safe_load_all((ROOT / file).read_text()))
+    for document in documents:
         groups |= {each for rule in document.get("rules", ()) for each in rule["apiGroups"]}
-    wanted = (*OF_A_RUN, *OF_SERVICES, *OF_POLICIES, *OF_ATTACHMENTS)
-    assert groups == {each.group for each in wanted}
+    wanted = GRANTED_BY[file]
+    assert groups == {"", *(each.group for each in wanted)}
     for group in groups:
-        assert granted(NAMESPACED_FILE, "Role", group) == {each.name for each in wanted if each.group == group}
+        assert granted(file, "Role", group) == {each.name for each in wanted if each.group == group}
+    (role, binding) = [each for each in documents if each["kind"] in {"Role", "RoleBinding"}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"] and role["metadata"]["namespace"] == "podperf"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "podperf", "namespace": "podperf"}]
 
 
 def test_the_file_for_reading_grants_what_is_read_and_no_more() -> None:
@@ -80,7 +97,7 @@ NODE: dict[str, Any] = {
         "images": [{"names": ["localhost/other:1"]}],
     },
 }
-SETTINGS = KubernetesSettings(PodWishes("localhost/podperf/pod:1"))
+SETTINGS = KubernetesSettings(PodWishes("registry.example.com/podperf/pod:1"))
 
 
 def test_a_node_shows_what_it_offers() -> None:
@@ -137,6 +154,27 @@ def test_a_taint_that_only_prefers_other_nodes_is_not_in_the_way() -> None:
 def test_an_image_that_nobody_fetches_must_be_there() -> None:
     settings = KubernetesSettings(PodWishes("localhost/podperf/pod:1", pull_policy="Never"))
     assert "the image localhost/podperf/pod:1 is not there" in observe_node(NODE, settings).detail
+    many = {**NODE, "status": {**NODE["status"], "images": NODE["status"]["images"] * 50}}
+    assert "is not there" not in observe_node(many, settings).detail, "a kubelet tells of 50 images at most"
+
+
+@pytest.mark.parametrize(
+    ("image", "given", "policy"),
+    [
+        ("localhost/podperf/pod:1", {}, "Never"),
+        ("localhost/podperf/pod:1", {"pull_policy": "Always"}, "Always"),
+        ("registry.example.com/podperf/pod:1", {}, "IfNotPresent"),
+        ("localhost.example.com/podperf/pod:1", {}, "IfNotPresent"),
+        ("localhost:5000/podperf/pod:1", {}, "IfNotPresent"),
+    ],
+)
+def test_an_image_that_no_registry_has_is_never_fetched(image: str, given: dict[str, str], policy: str) -> None:
+    """A node without it would ask whoever listens on its own ports."""
+    for settings in (chains(image=image, **given), chains(program_image=image, **given)):
+        program = PodProgram() if settings.program_image == image else None
+        (_, pod) = manifests_of(ChainPod("pod1", program), "cafe", [{"uid": "1"}], settings)
+        (container,) = pod["spec"]["containers"]
+        assert (container["image"], container["imagePullPolicy"]) == (image, policy)
 
 
 def test_a_device_that_no_plug_in_of_the_node_has_is_named() -> None:
@@ -228,6 +266,7 @@ def test_rights_on_policies_are_asked_for_only_where_the_topology_has_some(monke
     found = checked(monkeypatch, Cluster(refused), "mine", network_policies=1)["rights"]
     assert found.in_the_way
     assert found.detail == "not allowed: create networkpolicies, deletecollection networkpolicies"
+    assert found.remedy == f"an administrator applies {POLICIES_FILE}"
 
 
 def test_a_login_without_rights_on_namespaces_is_told_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:

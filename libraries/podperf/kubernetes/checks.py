@@ -10,9 +10,11 @@ from typing import Any
 from podperf.errors import PodperfError, understood
 from podperf.kubernetes import multus
 from podperf.kubernetes.api import Api, ApiError, log_in
+from podperf.kubernetes.manifests import policy_of
 from podperf.kubernetes.pod_network import images_of
 from podperf.kubernetes.recognition import Recognition
 from podperf.kubernetes.rights import (
+    GRANTED_BY,
     NAMESPACED_FILE,
     OF_A_KUBELET,
     OF_A_READER,
@@ -27,6 +29,7 @@ from podperf.observation import Observation, State
 
 _UNKNOWN = "none that podperf recognises"
 _MOST_TOLD = 2000  # characters about one node
+_MOST_IMAGES = 50  # that a kubelet tells of by default (nodeStatusMaxImages)
 _LEVEL = "pod-security.kubernetes.io/enforce"
 
 
@@ -58,7 +61,8 @@ def _check_rights(api: Api, settings: ClusterSettings) -> Iterator[Observation]:
         yield Observation("cluster", "rights", State.OK, f"all that a run needs, with {where}")
         return
     own = namespace is None and not {each.name for each in OF_NAMESPACES}.isdisjoint(lacking)
-    remedy = f"an administrator applies {NAMESPACED_FILE}"
+    files = [file for file, rights in GRANTED_BY.items() if {each.name for each in rights} & set(lacking)]
+    remedy = f"an administrator applies {' and '.join(files or [NAMESPACED_FILE])}"
     remedy += f"; name its namespace in {settings.key}.namespace" if own else ""
     yield Observation("cluster", "rights", State.MISSING, f"not allowed: {', '.join(lacking)}", remedy, needed=True)
 
@@ -148,9 +152,11 @@ def _why_not(node: Mapping[str, Any], settings: ClusterSettings) -> Iterator[str
     for device in sorted(settings.devices):
         if offered.get(device, "0") == "0":
             yield f"{device} of {settings.key} is not offered: no device plug-in of the node has it"
-    images = [name for image in node["status"].get("images", ()) for name in image.get("names") or ()]
-    if settings.wishes.pull_policy == "Never" and images and settings.wishes.image not in images:
-        yield f"the image {settings.wishes.image} is not there"
+    told, image = node["status"].get("images", ()), settings.wishes.image
+    names = [name for each in told for name in each.get("names") or ()]
+    never = (settings.wishes.pull_policy or policy_of(image)) == "Never"
+    if never and names and image not in names and len(told) < _MOST_IMAGES:
+        yield f"the image {image} is not there"
 
 
 def _tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]) -> bool:

@@ -40,7 +40,7 @@ _SHARED_CPU = "100m"  # that a pod without CPUs of its own asks for
 @dataclass(frozen=True)
 class PodWishes:
     image: str
-    pull_policy: str = "IfNotPresent"
+    pull_policy: str | None = None  # None: `policy_of` the image
     pull_secret: str | None = None
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: Sequence[Mapping[str, Any]] = ()
@@ -50,6 +50,14 @@ class PodWishes:
     further: Mapping[str, str] = field(default_factory=dict)  # resources that the pod needs beside CPUs and memory
     longest_run: int = LONGEST_RUN  # seconds after which the cluster ends the pods, also those of a killed run
     alone: bool = False  # the pods wait until no pod of another run is on their nodes
+
+
+def policy_of(image: str) -> str:
+    """When the nodes fetch an image. No registry has one of the host localhost, as `image build` names it.
+
+    A node without it would otherwise ask whoever listens on the node's own ports.
+    """
+    return "Never" if image.startswith("localhost/") else "IfNotPresent"
 
 
 @dataclass(frozen=True)
@@ -141,7 +149,7 @@ def pod(
     container = {
         "name": "main",
         "image": wishes.image,
-        "imagePullPolicy": wishes.pull_policy,
+        "imagePullPolicy": wishes.pull_policy or policy_of(wishes.image),
         "command": list(command),
         "resources": _resources(wishes),
         "securityContext": dict(security),

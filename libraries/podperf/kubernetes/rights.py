@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from podperf.kubernetes.api import Api
 
-NAMESPACED_FILE, READER_FILE = "topologies/kubernetes/namespaced.yaml", "topologies/kubernetes/reader.yaml"
+_FOLDER = "topologies/kubernetes"
+NAMESPACED_FILE, READER_FILE = f"{_FOLDER}/namespaced.yaml", f"{_FOLDER}/reader.yaml"
+POLICIES_FILE, ATTACHMENTS_FILE = f"{_FOLDER}/network_policies.yaml", f"{_FOLDER}/network_attachments.yaml"
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,12 @@ OF_POLICIES = tuple(
 OF_ATTACHMENTS = tuple(
     Right(verb, "network-attachment-definitions", group="k8s.cni.cncf.io") for verb in ("create", "deletecollection")
 )
+# The files that grant the rights in one namespace.
+GRANTED_BY = {
+    NAMESPACED_FILE: (*OF_A_RUN, *OF_SERVICES),
+    POLICIES_FILE: OF_POLICIES,
+    ATTACHMENTS_FILE: OF_ATTACHMENTS,
+}
 # A run that makes its own namespace needs these, too.
 OF_NAMESPACES = tuple(Right(verb, "namespaces", cluster=True) for verb in ("create", "get", "list", "delete"))
 # The policies of a kubelet. No file of podperf's grants this right: it also lets its owner run commands in all pods.

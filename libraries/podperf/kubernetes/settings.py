@@ -30,9 +30,8 @@ PROPERTIES: Mapping[str, Any] = {
     "namespace": {"title": "a namespace for the pods, if the login may not make one", **TEXT},
     "image": {"title": "the image of the pods", "default": IMAGE, **TEXT},
     "pull_policy": {
-        "title": "when the nodes fetch the image",
+        "title": "when the nodes fetch the image; by default Never for localhost/…, and IfNotPresent for others",
         "enum": ["Always", "IfNotPresent", "Never"],
-        "default": "IfNotPresent",
     },
     "pull_secret": {"title": "a secret of the namespace for the registry", **TEXT},
     "node_selector": {
@@ -93,7 +92,7 @@ def wishes(settings: Mapping[str, Any], cpus: int | None) -> PodWishes:
     """The settings for all pods. `cpus` is that of PodWishes."""
     return PodWishes(
         settings["image"],
-        settings["pull_policy"],
+        settings.get("pull_policy"),
         settings.get("pull_secret"),
         settings["node_selector"],
         settings["tolerations"],
