@@ -157,13 +157,19 @@ class Testbed:
 
     @keyword
     def pods_of_the_tester_on(
-        self, nodes: int, destination: Destination = "pod", network_policies: int = 0, host_network: bool = False
+        self,
+        nodes: int,
+        destination: Destination = "pod",
+        network_policies: int = 0,
+        host_network: bool = False,
+        other_services: int = 0,
     ) -> Mapping[str, Any]:
         """Return the value `tester_pods` of `Set Up Chain` for pods of a cluster on this number of `nodes` (1 or 2).
 
         Frames go to the address of the other `pod`, to that of a `service` before it, or to a `host` outside of the
-        cluster. So many NetworkPolicies select the pods. With `host_network`, the pods are in the networks of two
-        nodes. The test is skipped if the topology's tester is not in pods of a cluster, or if its settings forbid this.
+        cluster. So many NetworkPolicies select the pods, and so many other Services are in the cluster. With
+        `host_network`, the pods are in the networks of two nodes. The test is skipped if the topology's tester is not
+        in pods of a cluster, or if its settings forbid this.
 
         ```robotframework
         ${pods} =    Pods Of The Tester On    2    service
@@ -173,7 +179,7 @@ class Testbed:
         kind = pods_of_tester(self.run.session.topology)
         if kind is None:
             raise Unavailable("this test needs a topology whose tester is two pods (topologies/kubernetes.yaml)")
-        return kind.for_row(nodes, destination, network_policies, host_network)
+        return kind.for_row(nodes, destination, network_policies, host_network, other_services)
 
     @keyword
     def tear_down_chain(self) -> None:

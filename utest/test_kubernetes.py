@@ -653,6 +653,11 @@ def test_what_pods_in_the_networks_of_nodes_cannot_have_is_named(tmp_path: Path,
         ({"network_policies": 7}, {"nodes": 2}, {"nodes": 2, "network_policies": 0}),
         ({}, {"nodes": 2, "host_network": True}, {"nodes": 2, "host_network": True}),
         ({}, {"nodes": 1, "destination": "service"}, {"destination": "service"}),
+        (
+            {"destination": "service"},
+            {"nodes": 1, "destination": "service", "other_services": 99},
+            {"other_services": 99},
+        ),
         ({"node_names": ["a", "b"]}, {"nodes": 1}, {"nodes": 1, "node_names": ["a"]}),
         ({"node_names": ["a", "b"]}, {"nodes": 2}, {}),
         (OUTSIDE, {"nodes": 1, "destination": "host"}, {}),
@@ -698,6 +703,16 @@ def test_a_cluster_of_one_node_has_no_place_for_the_second_pod() -> None:
 
 def test_the_address_of_a_host_outside_is_that_of_its_interface() -> None:
     assert str(addresses_of(LocalHost(), TesterPort("lo"))[AddressFamily.IPV4]) == "127.0.0.1"
+
+
+def test_other_services_lead_to_a_pod_and_go_with_frames_to_a_service(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, destination="service", other_services=3)
+    services = [each for each in planned(settings) if each["kind"] == "Service"]
+    assert len({each["metadata"]["name"] for each in services}) == 2 + 3
+    pods = {each["metadata"]["name"] for each in planned(settings) if each["kind"] == "Pod"}
+    assert {each["spec"]["selector"][manifests.POD] for each in services} <= pods
+    with pytest.raises(PodperfError, match="other_services"):
+        settings_of(tmp_path, other_services=3)
 
 
 def test_one_of_the_policies_admits_the_frames_and_each_selects_both_pods() -> None:

@@ -14,6 +14,12 @@ Pod to Service on one node, 64 B                 1        64
     [Tags]    64B
 Pod to Service on one node, 64 B, 1000 flows     1        64       flows=1000
     [Tags]    64B    flows
+Pod to Service among 100, 64 B                   1        64       other_services=99
+    [Tags]    64B    many-services
+Pod to Service among 1000, 64 B                  1        64       other_services=999
+    [Tags]    64B    many-services
+Pod to Service among 5000, 64 B                  1        64       other_services=4999
+    [Tags]    64B    many-services
 Pod to Service on one node, 1518 B               1        1518
     [Tags]    1518B
 Pod to Service on one node, 84 B, IPv6           1        84       family=ipv6

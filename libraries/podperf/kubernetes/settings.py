@@ -107,7 +107,7 @@ def kubeconfig_of(settings: Mapping[str, Any]) -> str | None:
     return None if found is None else str(Path(found).expanduser())
 
 
-MOST_POLICIES = 10_000  # each one takes a request to the API server
+MOST_OBJECTS = 10_000  # NetworkPolicies or Services: each one takes a request to the API server
 
 Destination = Literal["pod", "service", "host"]
 
@@ -164,7 +164,14 @@ TESTER_SCHEMA: Mapping[str, Any] = {
             "title": "the number of NetworkPolicies that select the two pods",
             "type": "integer",
             "minimum": 0,
-            "maximum": MOST_POLICIES,
+            "maximum": MOST_OBJECTS,
+            "default": 0,
+        },
+        "other_services": {
+            "title": "the number of other Services that the run makes, for `destination: service`",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MOST_OBJECTS,
             "default": 0,
         },
         "cpus": {"title": "whole CPUs for each pod alone; 0: shared", "type": "integer", "minimum": 0, "default": 0},
@@ -184,6 +191,7 @@ class KubernetesSettings(ClusterSettings):
     start_timeout: float = START_TIMEOUT  # seconds
     host: TesterPort | None = None  # of the tester's machine, for the destination `host`
     host_network: bool = False
+    other_services: int = 0  # beside those of the tester's pods
     given: Mapping[str, Any] = field(default_factory=dict, repr=False)  # all of this, as `read` got it
 
     key: ClassVar[str] = "tester.settings"
@@ -223,6 +231,7 @@ class KubernetesSettings(ClusterSettings):
             float(settings["start_timeout"]),
             None if host is None else TesterPort(host["interface"], host.get("namespace")),
             settings["host_network"],
+            settings["other_services"],
             settings,
         )
 
@@ -231,10 +240,15 @@ class KubernetesSettings(ClusterSettings):
         return self.read({**self.given, **changes})
 
     def for_row(
-        self, nodes: int, destination: Destination = "pod", network_policies: int = 0, host_network: bool = False
+        self,
+        nodes: int,
+        destination: Destination = "pod",
+        network_policies: int = 0,
+        host_network: bool = False,
+        other_services: int = 0,
     ) -> Mapping[str, Any]:
         """The changes of these settings for a row of a suite: on so many nodes, to the address of the other pod, of a
-        Service or of a host outside, with so many NetworkPolicies, or in the networks of the nodes.
+        Service or of a host outside, with so many NetworkPolicies or other Services, or in the networks of the nodes.
 
         Unavailable if the settings of the topology do not leave this choice.
         """
@@ -248,6 +262,7 @@ class KubernetesSettings(ClusterSettings):
             "destination": destination,
             "network_policies": network_policies,
             "host_network": host_network,
+            "other_services": other_services,
         }
         changes: dict[str, Any] = {key: value for key, value in wanted.items() if getattr(self, key) != value}
         if "nodes" in changes and self.node_names:
@@ -273,6 +288,8 @@ def in_pods_alone(topology: Topology) -> bool:
 
 
 def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
+    if settings["other_services"] and settings["destination"] != "service":
+        raise WrongSetting("other_services", allowed="0 without `destination: service`")
     if settings["host_network"]:
         _refuse_within_host_network(settings)
     if settings["destination"] != "host":

@@ -27,6 +27,7 @@ from podperf.kubernetes.tester_objects import (
     SIDES,
     WITHOUT_TSO,
     named_nodes,
+    other_services,
     pods_of,
     policies,
     service,
@@ -53,7 +54,7 @@ from podperf.testers.validity import Account, judged
 NAME = "podperf software tester in two pods"
 SETTLE = 0.2  # seconds without a frame after which the rest counts as lost
 ANSWER_TIMEOUT = 20.0  # seconds beyond the trial itself
-SERVICE_TIMEOUT = 30.0  # seconds for a cluster to know a new Service
+SERVICE_TIMEOUT, SERVICE_TIME = 30.0, 0.02  # seconds for a cluster to know a new Service, and for each other one
 OUTSIDE_TIMEOUT = 30.0  # seconds until frames reach a host outside of the cluster
 POLICY_TIMEOUT, POLICY_TIME = 30.0, 0.2  # seconds for a cluster to know a first policy, and for each further one
 NOT_ADMITTED = DISCARDED + 1  # a UDP port that no NetworkPolicy of the run admits
@@ -94,9 +95,10 @@ class KubernetesTester:
             self._trial = random.randrange(1, 65536)
             self._by_service = settings.destination == "service"
             self._services: dict[str, Address] = {}  # of the last family that was prepared, by the side of the pod
-            self._policies = settings.network_policies
+            self._policies, self._other_services = settings.network_policies, settings.other_services
             self._entries: dict[AddressFamily, Mapping[Direction, Entry]] = {}
             family = self._first_family()
+            self._start_other_services(family)
             self._prepare(family)
             if self._policies:
                 self._start_policies(family)
@@ -168,6 +170,12 @@ class KubernetesTester:
             self._entries[family] = entries
         return self._entries[family]
 
+    def _start_other_services(self, family: AddressFamily) -> None:
+        """They are made before those of the pods, so that the cluster knows all of them when it knows these."""
+        pod = self.pods[max(self.pods)].facts.name
+        for each in other_services(self._other_services, pod, self._place.run, self._place.owners, family):
+            self._place.start_service(each)
+
     def _start_services(self, family: AddressFamily) -> dict[str, Address]:
         """A Service for each pod. Returns their addresses by the side of the pod."""
         run, owners = self._place.run, self._place.owners
@@ -200,9 +208,10 @@ class KubernetesTester:
 
     def _await_services(self, entries: Mapping[Direction, Entry]) -> None:
         """Wait until frames reach both pods by the addresses of their Services."""
-        if direction := self._stays(entries, arrives=False, seconds=SERVICE_TIMEOUT):
+        seconds = SERVICE_TIMEOUT + SERVICE_TIME * self._other_services
+        if direction := self._stays(entries, arrives=False, seconds=seconds):
             raise Unavailable(
-                f"after {SERVICE_TIMEOUT:.0f} s no frame {direction} came through the Service at "
+                f"after {seconds:.0f} s no frame {direction} came through the Service at "
                 f"{entries[direction].address}: {why_unreached(self._api)}"
             )
 
@@ -357,6 +366,7 @@ class KubernetesTester:
                 "network": self.network.describe(),
             },
             "services": {side: str(address) for side, address in self._services.items()},
+            "other_services": self._other_services,
             "network_policies": self._policies,
             "pods": {side: dict(self._of_pod(port)) for side, port in self.pods.items()},
             **({"outside": self._outside.describe()} if self._outside else {}),

@@ -67,6 +67,12 @@ def service(side: str, pod: str, run: str, owners: Owners, family: AddressFamily
     return manifests.service(f"service-{family}-{side}-{run}", run, owners, pod, (SERVICE_PORT, DISCARDED), family)
 
 
+def other_services(number: int, pod: str, run: str, owners: Owners, family: AddressFamily) -> Iterator[dict[str, Any]]:
+    """So many Services that lead to this pod of the tester. No frame is sent to their addresses."""
+    for each in range(1, number + 1):
+        yield manifests.service(f"other-{each}-{run}", run, owners, pod, (SERVICE_PORT, DISCARDED), family)
+
+
 def thread_starter(
     side: str, run: str, owners: Owners, wishes: PodWishes, node: str, indices: Sequence[str]
 ) -> dict[str, Any]:
@@ -115,6 +121,8 @@ def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
         for side, pod in zip(pods_of(settings), pods, strict=True)
         if settings.destination == "service"
     ]
+    last = pods[-1]["metadata"]["name"]
+    services += other_services(settings.other_services, last, run, owners, AddressFamily.IPV4)
     starters = [
         thread_starter(
             side, run, owners, settings.wishes, "the-node-of-its-pod", ("index-of-its-end", "index-of-the-pods-end")
