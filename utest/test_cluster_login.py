@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import pwd
 import socket
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import requests
@@ -96,6 +99,78 @@ def test_an_exec_plugin_that_does_not_renew_its_login_is_named(tmp_path: Path) -
             api.ask("GET", "/version")
         with pytest.raises(PodperfError, match=r"the exec plug-in .* exit code 4"):
             api.open_stream("p", "n", ["true"])
+
+
+ME = r"""printf '{"apiVersion": "%s", "kind": "ExecCredential", "status": {"token": "%s"}}' "$1" \
+    "$(id -u):$(id -G):$HOME:$ROOTS:$GIVEN:$(pwd)" """
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that all users can enter, as those of other users are."""
+    with TemporaryDirectory(prefix="podperf-") as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        yield path
+
+
+def told(kubeconfig: str) -> list[str]:
+    """Who the exec plug-in of a kubeconfig is: its user, groups, home, root's secret, its own variable, its folder."""
+    with closing(log_in(kubeconfig, None)) as api:
+        return (api.http_login().authorization() or "").removeprefix("Bearer ").split(":")
+
+
+def asking_who(folder: Path) -> str:
+    plugin = {"apiVersion": VERSION, "command": "sh", "args": ["-c", ME, "sh", VERSION]}
+    return kubeconfig_file(folder, "http://127.0.0.1:1", exec={**plugin, "env": [{"name": "GIVEN", "value": "given"}]})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+@pytest.mark.parametrize("by_sudo", [True, False])
+def test_root_starts_an_exec_plugin_as_the_user_who_wrote_it(
+    by_sudo: bool, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = pwd.getpwnam("nobody")
+    monkeypatch.setenv("ROOTS", "secret")
+    monkeypatch.setenv("SUDO_UID", str(other.pw_uid)) if by_sudo else monkeypatch.delenv("SUDO_UID", raising=False)
+    path = asking_who(open_folder)
+    os.chown(path, other.pw_uid, other.pw_gid)
+    user, groups, home, roots, given, folder = told(path)
+    assert (user, groups, home) == (str(other.pw_uid), str(other.pw_gid), other.pw_dir)
+    assert (given, folder) == ("given", str(open_folder))
+    assert roots == ("secret" if by_sudo else ""), "the caller of sudo gave it, but nobody else has it from root"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_root_starts_an_exec_plugin_of_its_own_kubeconfig(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_UID", "1000")
+    assert told(asking_who(open_folder))[0] == "0"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_root_starts_no_exec_plugin_that_two_users_could_have_written(open_folder: Path) -> None:
+    """Otherwise, one of them could let root start a program as the other one: by a link, for example."""
+    nobody, daemon = (pwd.getpwnam(each).pw_uid for each in ("nobody", "daemon"))
+    path = Path(asking_who(open_folder))
+    os.chown(path, nobody, 0)
+    link = open_folder / "link"
+    link.symlink_to(path)
+    os.chown(link, daemon, 0, follow_symlinks=False)
+    said = r"the exec plug-in `sh` of the kubeconfig is not started by root, as others can change the kubeconfig \("
+    with pytest.raises(PodperfError, match=said):
+        told(str(link))
+    path.chmod(0o666)
+    with pytest.raises(PodperfError, match=rf"{said}all users can write to {path}\): run podperf without sudo"):
+        told(str(path))
+
+
+def test_no_command_of_an_auth_provider_is_started(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    settings = {"cmd-path": "/usr/bin/touch", "cmd-args": str(started)}
+    path = kubeconfig_file(tmp_path, "http://127.0.0.1:1", **{"auth-provider": {"name": "gcp", "config": settings}})
+    with pytest.raises(PodperfError, match=r"nor does podperf: use `exec`"):
+        log_in(path, None)
+    assert not started.exists()
 
 
 # --- the kubelet ------------------------------------------------------------------------------------------------------

@@ -50,6 +50,16 @@ def open_to_others(path: Path, environment: Mapping[str, str], *, replaces: bool
     return _way_open_to_others(path, _trusted(environment), replaces=replaces)
 
 
+def only_writer(path: Path) -> tuple[int, str | None]:
+    """The only user who can choose or change what is at `path`, beside root: 0 if root alone can.
+
+    The second part is the reason why others can do so, too, or None. It holds as long as that user changes nothing.
+    """
+    owners = {Owner.of(each).user for each in ways_to(path)} - {0}
+    writer = min(owners, default=0)
+    return writer, _way_open_to_others(path, frozenset({0, writer}))
+
+
 def content_open_to_others(folder: Path, environment: Mapping[str, str], *, depth: int | None = None) -> str | None:
     """As `open_to_others`, for a folder and all that is in it, also behind links. `depth`: 1 for its entries alone."""
     trusted = _trusted(environment)

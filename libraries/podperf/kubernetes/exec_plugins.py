@@ -2,11 +2,14 @@
 
 The package kubernetes waits for them without an end. If one fails, it logs a line and goes on without a login, so that
 the API server's "Unauthorized" is all that is left. kubectl ends with the reason. So does podperf.
+
+Root starts no program that another user wrote into a kubeconfig: this user starts it.
 """
 
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import signal
 import subprocess
@@ -14,10 +17,14 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from kubernetes.config import ConfigException, exec_provider, kube_config
+
+from podperf.closed_paths import only_writer
 
 PLUGIN_SECONDS = 60.0  # a person may have to type a password
 _REMEDY = "try `kubectl version` as the same user, which calls it, too"
@@ -32,6 +39,7 @@ def limit_plugins() -> None:
     """Limit the time of the exec plug-ins that the package starts from now on, and note how they fail."""
     forget_failure()
     kube_config.ExecProvider = _Plugin
+    kube_config.CommandTokenSource = _refuse_command
     kube_config.logging = SimpleNamespace(error=_note)
     exec_provider.subprocess = SimpleNamespace(Popen=_Process, PIPE=subprocess.PIPE)
 
@@ -53,6 +61,54 @@ def _note(_message: str) -> None:
     )
 
 
+def _refuse_command(*_: object) -> None:
+    raise ConfigException("kubectl no longer starts the `cmd-path` of an `auth-provider`, nor does podperf: use `exec`")
+
+
+@dataclass(frozen=True)
+class _User:
+    """The user as whom root starts a plug-in."""
+
+    number: int
+    group: int
+    groups: tuple[int, ...]
+    environment: Mapping[str, str]
+
+    @classmethod
+    def of(cls, number: int) -> _User:
+        try:
+            known = pwd.getpwuid(number)
+        except KeyError:
+            return cls(number, number, (), {})
+        groups = tuple(os.getgrouplist(known.pw_name, known.pw_gid))
+        home = {"HOME": known.pw_dir, "USER": known.pw_name, "LOGNAME": known.pw_name}
+        return cls(number, known.pw_gid, groups, home)
+
+    @property
+    def called_sudo(self) -> bool:
+        return os.environ.get("SUDO_UID") == str(self.number)
+
+
+class _RefusedAsRoot(ConfigException):  # type: ignore[misc]
+    pass
+
+
+def _user_for(kubeconfig: str | None) -> _User | None:
+    """The user who wrote a kubeconfig, if root is to start its plug-in. None: this process starts it as it is."""
+    if os.geteuid() != 0 or kubeconfig is None:
+        return None
+    try:
+        writer, others = only_writer(Path(kubeconfig))
+    except OSError as error:
+        raise _RefusedAsRoot(str(error)) from error
+    if others is not None:
+        raise _RefusedAsRoot(others)
+    return _User.of(writer) if writer else None
+
+
+_PASSED_ON = ("PATH", "LANG", "TERM", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+
+
 class _NoLogin(ConfigException):  # type: ignore[misc]
     pass
 
@@ -69,11 +125,15 @@ class _Plugin(exec_provider.ExecProvider):  # type: ignore[misc]
 
     def __init__(self, settings: Any, folder: str, cluster: object = None) -> None:
         super().__init__(settings, folder, cluster)
+        self._kubeconfig, self._own = settings.path, settings.safe_get("env") or ()
         self._hint = " ".join(str(settings.safe_get("installHint") or "").split())[:_MOST_TOLD]
 
     def run(self, previous_response: object = None) -> Mapping[str, Any]:
         forget_failure()
         try:
+            _of_this_thread.user = user = _user_for(self._kubeconfig)
+            if user is not None:
+                self.env = self._environment_of(user)
             login = _demand_login(super().run(previous_response))
         except Exception as error:
             name, (how, remedy) = self.args[0], self._failed(error)
@@ -81,8 +141,15 @@ class _Plugin(exec_provider.ExecProvider):  # type: ignore[misc]
             raise
         return login
 
+    def _environment_of(self, user: _User) -> dict[str, str]:
+        """The environment of a plug-in that another user wrote. It does not tell that user what root's has."""
+        kept = os.environ if user.called_sudo else {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        return {**kept, **user.environment, **{each["name"]: each["value"] for each in self._own}}
+
     def _failed(self, error: Exception) -> tuple[str, str]:
         """How the plug-in failed, and what the user can do."""
+        if isinstance(error, _RefusedAsRoot):
+            return f"is not started by root, as others can change the kubeconfig ({error})", "run podperf without sudo"
         if isinstance(error, subprocess.TimeoutExpired):
             return f"gave no login in {PLUGIN_SECONDS:g} s", _REMEDY
         if isinstance(error, OSError):
@@ -102,7 +169,9 @@ class _Process(subprocess.Popen[str]):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._alone = not (sys.stdin and sys.stdin.isatty())  # otherwise it may ask the person at the terminal
-        super().__init__(*arguments, **{**options, "stderr": None}, start_new_session=self._alone)
+        user: _User | None = getattr(_of_this_thread, "user", None)
+        of_user = {} if user is None else {"user": user.number, "group": user.group, "extra_groups": user.groups}
+        super().__init__(*arguments, **{**options, **of_user, "stderr": None}, start_new_session=self._alone)
 
     def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:
         try:
