@@ -286,6 +286,22 @@ def test_an_mrr_of_the_bare_path_above_the_testers_limit_is_explained(
     assert bool(re.search(words, text)) is told
 
 
+def test_the_network_of_a_cluster_stands_first_beside_that_of_its_nodes(tmp_path: Path) -> None:
+    network = {"name": "flannel", "encapsulation": "VXLAN", "encapsulation_bytes": 50, "version": None}
+    cluster = {"server": "https://a:6443", "uid": "u1", "version": "v1.34.4", "network": network}
+    rates = {"Host network on two nodes, 64 B": 100e3, "Pod to pod on two nodes, 64 B": 31e3}
+    for name, rate in rates.items():
+        record, trials = made_up.forwarding_record("external", rate, pods=0)
+        record.name, record.id = name, f"r{rate:.0f}"
+        record.tester = {**record.tester, "cluster": cluster, "host_network": name.startswith("Host")}
+        record.metrics = {"mrr": Measured(rate, lower_bound=True), "cpu_time": Measured(1e9 / rate)}
+        made_up.write(tmp_path, record, trials)
+    text = Seen(command.write_reports(tmp_path).read_text()).text
+    shown = text[text.index("The network of a cluster") : text.index("Measured sections")]
+    for said in ("v1.34.4", "flannel", "VXLAN", ">= 31.0", "0.31", "10 000", "32 258"):
+        assert said in shown, shown[:1500]
+
+
 def test_a_tester_with_a_fault_is_named_at_the_top_and_in_each_row(tmp_path: Path) -> None:
     (tmp_path / "records").mkdir()
     (tmp_path / "records" / "r.json").write_text(json.dumps(every_kind()["a measured chain"]))

@@ -75,7 +75,7 @@ class KubernetesTester:
     @understood("the cluster, or a pod of the tester,")
     def __init__(self, settings: KubernetesSettings, outside: Outside | None = None) -> None:
         """`outside` has the interface of `settings.host`."""
-        self._undo = ExitStack()
+        self._settings, self._undo = settings, ExitStack()
         self._broken = False
         self._renewed_at = time.monotonic() + settings.wishes.longest_run / 2
         try:
@@ -93,14 +93,12 @@ class KubernetesTester:
             if settings.receive_threads:
                 self._start_receive_threads(settings)
             self._trial = random.randrange(1, 65536)
-            self._by_service = settings.destination == "service"
             self._services: dict[str, Address] = {}  # of the last family that was prepared, by the side of the pod
-            self._policies, self._other_services = settings.network_policies, settings.other_services
             self._entries: dict[AddressFamily, Mapping[Direction, Entry]] = {}
             family = self._first_family()
             self._start_other_services(family)
             self._prepare(family)
-            if self._policies:
+            if self._settings.network_policies:
                 self._start_policies(family)
         except BaseException:
             self._undo.close()
@@ -160,10 +158,10 @@ class KubernetesTester:
     def _prepare(self, family: AddressFamily) -> Mapping[Direction, Entry]:
         """The entries of the frames of this family, as soon as such frames arrive."""
         if family not in self._entries:
-            if self._by_service:
+            if self._settings.destination == "service":
                 self._services = self._start_services(family)
             entries = self._ways(family)
-            if self._by_service:
+            if self._settings.destination == "service":
                 self._await_services(entries)
             if self._outside:
                 self._await_outside(entries)
@@ -173,7 +171,7 @@ class KubernetesTester:
     def _start_other_services(self, family: AddressFamily) -> None:
         """They are made before those of the pods, so that the cluster knows all of them when it knows these."""
         pod = self.pods[max(self.pods)].facts.name
-        for each in other_services(self._other_services, pod, self._place.run, self._place.owners, family):
+        for each in other_services(self._settings.other_services, pod, self._place.run, self._place.owners, family):
             self._place.start_service(each)
 
     def _start_services(self, family: AddressFamily) -> dict[str, Address]:
@@ -208,7 +206,7 @@ class KubernetesTester:
 
     def _await_services(self, entries: Mapping[Direction, Entry]) -> None:
         """Wait until frames reach both pods by the addresses of their Services."""
-        seconds = SERVICE_TIMEOUT + SERVICE_TIME * self._other_services
+        seconds = SERVICE_TIMEOUT + SERVICE_TIME * self._settings.other_services
         if direction := self._stays(entries, arrives=False, seconds=seconds):
             raise Unavailable(
                 f"after {seconds:.0f} s no frame {direction} came through the Service at "
@@ -231,16 +229,17 @@ class KubernetesTester:
         policy that admits frames is made last.
         """
         admitted, refused = self._prepare(family), self._ways(family, NOT_ADMITTED)
-        first, *others = policies(self._policies, self._place.run, self._place.owners)
+        number = self._settings.network_policies
+        first, *others = policies(number, self._place.run, self._place.owners)
         self._place.start_policy(first)
         if self._stays(refused, arrives=True, seconds=POLICY_TIMEOUT):
             raise Unavailable("the cluster does not enforce NetworkPolicies")
         for other in others:
             self._place.start_policy(other)
-        seconds = POLICY_TIMEOUT + POLICY_TIME * self._policies
+        seconds = POLICY_TIMEOUT + POLICY_TIME * number
         if direction := self._stays(admitted, arrives=False, seconds=seconds):
             raise Unavailable(
-                f"after {seconds:.0f} s no frame {direction} arrives, although one of {self._policies} NetworkPolicies "
+                f"after {seconds:.0f} s no frame {direction} arrives, although one of {number} NetworkPolicies "
                 "admits it"
             )
         if self._stays(refused, arrives=True, seconds=POLICY_TIMEOUT):
@@ -366,8 +365,9 @@ class KubernetesTester:
                 "network": self.network.describe(),
             },
             "services": {side: str(address) for side, address in self._services.items()},
-            "other_services": self._other_services,
-            "network_policies": self._policies,
+            "host_network": self._settings.host_network,
+            "other_services": self._settings.other_services,
+            "network_policies": self._settings.network_policies,
             "pods": {side: dict(self._of_pod(port)) for side, port in self.pods.items()},
             **({"outside": self._outside.describe()} if self._outside else {}),
         }

@@ -1,7 +1,7 @@
 """The conformance report as one HTML page without scripts and external files, for screens, telephones and paper.
 
-The page has in this order: figures that became worse; charts and findings; failed and doubtful tests; each section of
-the draft; the tester; the environment; the records; the list of all sections.
+The page has in this order: figures that became worse; the networks of clusters; charts and findings; failed and
+doubtful tests; each section of the draft; the tester; the environment; the records; the list of all sections.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from podperf.figures import count, kpps, percent
 from podperf.metrics import METRICS, RATE, by_quantity, headlines, rates
 from podperf.records import Record
 from podperf.report import cells, draft, successor_draft
+from podperf.report.clusters import clusters_section
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
 from podperf.report.html import (
@@ -68,6 +69,7 @@ def _body(conformance: Conformance) -> Iterator[Html]:
     measured = [section for section in conformance.sections if section.records]
     yield _head(conformance)
     yield _changes(conformance)
+    yield clusters_section(conformance)
     yield _comparison(conformance)
     yield nodes_section(slowest_first(conformance.latest))
     yield titled("Findings", _findings(conformance.latest, conformance))
