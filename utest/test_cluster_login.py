@@ -7,6 +7,7 @@ import json
 import os
 import pwd
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +20,7 @@ import yaml
 from http_servers import OK, Request, http_server, kubeconfig_file, raw_server, request_of, with_plugin
 from podperf.errors import PodperfError
 from podperf.kubernetes.api import ApiError, log_in
+from podperf.kubernetes.client import LimitedWebSocket
 
 VERSION = "client.authentication.k8s.io/v1"
 
@@ -191,6 +193,27 @@ def test_a_stopped_kubelet_is_named_and_not_the_api_server(pod: object, named: s
         with pytest.raises(ApiError, match=said) as caught:
             api.open_stream("p", "n", ["true"])
         assert caught.value.status == 500
+
+
+def test_a_kubelet_that_hangs_is_named_if_the_api_server_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LimitedWebSocket, "seconds", 0.3)
+    ended = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        if b"/exec" in request_of(connection).partition(b"\r\n")[0]:
+            ended.wait(10)
+        else:
+            pod = b'{"spec": {"nodeName": "node7"}}'
+            connection.sendall(OK + b"Content-Length: %d\r\n\r\n%s" % (len(pod), pod))
+
+    with raw_server(serve) as port:
+        with closing(log_in(kubeconfig_file(tmp_path, f"http://127.0.0.1:{port}"), None)) as api:
+            said = "API does not reach the kubelet of node node7 for `exec in pod p`: it answers other requests"
+            with pytest.raises(ApiError, match=said):
+                api.open_stream("p", "n", ["true"])
+        ended.set()
 
 
 def test_a_refused_command_in_a_pod_has_the_servers_words(tmp_path: Path) -> None:

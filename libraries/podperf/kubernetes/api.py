@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TIMEOUT = 10.0  # seconds for a connection, and for an answer that changes nothing
 CHANGE_TIMEOUT = 40.0  # seconds for any other answer: the API server waits up to 30 s for a webhook, and then names it
-_KUBELET = "error dialing backend"  # the API server's words if it does not reach a kubelet
+_NO_KUBELET = "error dialing backend"  # the API server's words if it does not reach a kubelet
 _SHORTEST_TOKEN = 16  # characters; a shorter one could be a word of Kubernetes
 _MOST_TOLD, _MOST_QUOTED = 2000, 200  # characters of the server's message, and of an answer without one
 
@@ -107,33 +107,39 @@ class Api:
 
         call = CoreV1Api(self._client_of_streams).connect_get_namespaced_pod_exec
         streams = {"stdin": False, "stdout": True, "stderr": True, "tty": False}
+        began = time.monotonic()
         try:
             return stream(call, pod, namespace, command=list(command), _preload_content=False, **streams)
         except ApiException as error:
-            raise self._not_opened(pod, namespace, error) from None
+            raise self._not_opened(pod, namespace, error, time.monotonic() - began) from None
 
-    def _not_opened(self, pod: str, namespace: str, error: Any) -> ApiError:
-        """The error for a command that did not start. The API server asks the kubelet of the pod's node to start it."""
+    def _not_opened(self, pod: str, namespace: str, error: Any, seconds: float) -> ApiError:
+        """The error for a command that did not start after so many seconds. The API server asks the kubelet of the
+        pod's node to start it."""
         from websocket import WebSocketBadStatusException  # noqa: PLC0415
 
-        reason = error.__context__  # the package keeps only its text
+        from podperf.kubernetes.client import LimitedWebSocket  # noqa: PLC0415
+
+        what, reason = f"exec in pod {pod}", error.__context__  # the package keeps only its text
         if isinstance(reason, WebSocketBadStatusException) and reason.status_code >= 400:
             error.status, error.body = reason.status_code, reason.resp_body
-        refused = self._refused(f"exec in pod {pod}", error)
-        if _KUBELET not in refused.message:
+        refused = self._refused(what, error)
+        silent = not refused.status and seconds >= LimitedWebSocket.seconds
+        if not silent and _NO_KUBELET not in refused.message:
             return refused
         node = self._node_of(pod, namespace)
-        return ApiError(
-            f"exec in pod {pod}",
-            refused.status,
-            f"{refused.message}; does the kubelet run on {node}, and does no firewall keep the API server from it?",
-            f"does not reach the kubelet of {node} for",
-        )
+        if node is None and silent:
+            return refused  # the API server itself is silent
+        where = f"node {node}" if node else "the pod's node"
+        why = "it answers other requests" if silent else refused.message
+        why += f"; does the kubelet run on {where}, and does no firewall keep the API server from it?"
+        return ApiError(what, refused.status, why, f"does not reach the kubelet of {where} for")
 
-    def _node_of(self, pod: str, namespace: str) -> str:
+    def _node_of(self, pod: str, namespace: str) -> str | None:
+        """The node of a pod. None if the API server does not tell."""
         with suppress(PodperfError), understood(self.where):
-            return f"node {self.ask('GET', f'/api/v1/namespaces/{namespace}/pods/{pod}')['spec']['nodeName']}"
-        return "the pod's node"
+            return str(self.ask("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}")["spec"]["nodeName"])
+        return None
 
     def _refused(self, what: str, error: Any) -> ApiError:
         """The error for an ApiException of the package kubernetes."""
