@@ -101,6 +101,16 @@ class Methods:
         self.measure_by_method("soak", None if hours is None else hours * 3600)
 
     @keyword
+    def measure_application_traffic(self, runs: int | None = None) -> None:
+        """Measure TCP streams by iperf3, and requests by netperf, between the tester's ports.
+
+        `runs` is the number of runs of each kind, and 6 by default. The figures are none of RFC 2544. The chain carries
+        no test frames afterwards, so measure its rates before. The test is skipped without iperf3, if podperf has not
+        made the ports, and for a data plane in user space.
+        """
+        self.measure_by_method("application_traffic", runs)
+
+    @keyword
     def figures_should_hold(self) -> None:
         """Compare the figures with those thresholds of the topology that are for the methods of this test.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +13,11 @@ from podperf.methods.base import StandingInstance
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.presets import SHORT, FurtherSettings
 from podperf.metrics import Measured, Metrics
+from podperf.model import Chain
 from podperf.testers.base import Ability, TesterLimits
 from scripted_host import ScriptedHost
 from simulated_dut import SimulatedDut
+from simulated_ends import OneSecond, ends
 
 MEMORY = "/proc/5/status:Name:\ttestpmd\n/proc/5/status:Tgid:\t5\n/proc/5/status:VmRSS:\t1024 kB\n"
 
@@ -27,13 +29,21 @@ class SimulatedChain:
     dut: SimulatedDut
     rates: Metrics
     further_settings: FurtherSettings = SHORT
+    sut_differs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def sut(self) -> Any:
-        """One worker, whose pod is a process."""
+        """One worker, whose pod is a process. Recorded applications talk through it."""
         host = ScriptedHost(answers={"grep -HE": MEMORY, "grep ^SUnreclaim": "SUnreclaim: 100 kB\n"})
         part = SimpleNamespace(cpu_users=[CpuUser("pod1", host, lambda: [5])])
-        return SimpleNamespace(parts=[SimpleNamespace(worker="local", data_plane=part)])
+        known = {
+            "parts": [SimpleNamespace(worker="local", data_plane=part)],
+            "chain": Chain("linux-bridge", 1),
+            "applications": (),
+            "ends": ends,
+            "cpu_clock": OneSecond,
+        }
+        return SimpleNamespace(**{**known, **self.sut_differs})
 
     @property
     def metrics(self) -> Metrics:

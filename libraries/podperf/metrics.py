@@ -55,6 +55,7 @@ class Quantity:
     units: tuple[Unit, ...]
     unit_words: str = ""  # `unit` in words, for readers of the terminal who may not know it
     resolution: Resolution | None = None  # None: figures vary from run to run, and only statistics show a change
+    of_one: str = ""  # what a rate of applications counts, in words: a `byte`, a `transaction`
 
     @property
     def bound(self) -> str:
@@ -148,6 +149,46 @@ CPU_TIME = Quantity(
 )
 
 
+APPLICATION_WORDS = "Application traffic by TCP and UDP of the kernel. These are no figures of RFC 2544."
+BIT_RATE = Quantity(
+    "bit rate",
+    more_is_better=True,
+    key="bits_per_second",
+    unit="Gbit/s",
+    scale=1e9,
+    units=(Unit("Gbit/s", "billion bits of the application per second", lambda rate, _: rate / 1e9),),
+    of_one="byte",
+)
+TRANSACTIONS = Quantity(
+    "transaction rate",
+    more_is_better=True,
+    key="transactions_per_second",
+    unit="k/s",
+    scale=1e3,
+    units=(Unit("k/s", "thousand transactions per second", lambda rate, _: rate / 1e3),),
+    unit_words="thousand transactions per second: one request and its response at a time",
+    of_one="transaction",
+)
+BYTE_TIME = Quantity(
+    "CPU time a byte",
+    more_is_better=False,
+    key="nanoseconds_per_byte",
+    unit="ns/B",
+    scale=1,
+    units=(Unit("ns", "nanoseconds of CPU time a byte", lambda nanoseconds, _: nanoseconds),),
+    unit_words="nanoseconds of CPU time that a byte takes in the system under test",
+)
+TRANSACTION_TIME = Quantity(
+    "CPU time a transaction",
+    more_is_better=False,
+    key="nanoseconds_per_transaction",
+    unit="us/tr",
+    scale=1e3,
+    units=(Unit("us", "microseconds of CPU time a transaction", lambda nanoseconds, _: nanoseconds / 1e3),),
+    unit_words="microseconds of CPU time that a transaction takes in the system under test",
+)
+
+
 class Need(StrEnum):
     """A property of the tester. A figure that needs it is right only if the tester has it."""
 
@@ -179,6 +220,7 @@ class Metric:
     headline: int = 0  # the rate's place in the order of ranking: 1 ranks first; 0: no ranking
     column: bool = True
     only_on_pages: bool = False
+    application: bool = False  # of application traffic, which tables keep apart from all else
 
 
 DELAY_VARIATION = "the delay variation: the latency that 99.9 % of the frames do not exceed, less the lowest (RFC 5481)"
@@ -201,6 +243,21 @@ def _latency_at(step: str, words: str) -> Iterator[Metric]:
             needs=frozenset((Need.CLOCK, Need.STAMPS)),
             column=False,
         )
+
+
+def _application_traffic() -> Iterator[Metric]:
+    """The rates of each kind, and the CPU time of one stream and of one client."""
+    one, requests = "of one TCP stream by iperf3", "by netperf: a request and a response of one byte, one at a time"
+    for name, label, head, quantity, meaning in (
+        ("tcp_stream", "TCP_STREAM", "TCP x1", BIT_RATE, f"the bit rate {one}"),
+        ("tcp_streams", "TCP_STREAM of 8 streams", "TCP x8", BIT_RATE, "the bit rate of eight TCP streams together"),
+        ("tcp_rr", "TCP_RR", "TCP_RR", TRANSACTIONS, f"transactions on one connection {requests}"),
+        ("tcp_crr", "TCP_CRR", "TCP_CRR", TRANSACTIONS, "the same, and each transaction has a connection of its own"),
+        ("udp_rr", "UDP_RR", "UDP_RR", TRANSACTIONS, f"transactions by UDP {requests}"),
+        ("tcp_stream_cpu_time", "CPU time a byte", "CPU", BYTE_TIME, f"the CPU time of a byte {one}"),
+        ("tcp_rr_cpu_time", "CPU time a transaction", "CPU", TRANSACTION_TIME, "the CPU time of a TCP_RR transaction"),
+    ):
+        yield Metric(name, label, head, quantity, "application_traffic", meaning, frozenset(), application=True)
 
 
 METRICS: dict[str, Metric] = {
@@ -389,6 +446,7 @@ METRICS: dict[str, Metric] = {
         *_latency_at("10", "10 % of PDR"),
         *_latency_at("90", "90 % of PDR"),
         *_latency_at("ndr", "NDR"),
+        *_application_traffic(),
     )
 }
 

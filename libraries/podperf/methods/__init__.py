@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from podperf.methods.application_traffic import ApplicationTraffic
 from podperf.methods.back_to_back import BackToBack
 from podperf.methods.base import FurtherMethod
 from podperf.methods.latency_by_load import LatencyByLoad
@@ -14,5 +15,6 @@ from podperf.methods.soak import Soak
 from podperf.methods.system_recovery import SystemRecovery
 
 METHODS: Mapping[str, type[FurtherMethod[Any]]] = {
-    each.name: each for each in (LossCurve, BackToBack, LatencyByLoad, SystemRecovery, RepeatedInstantiation, Soak)
+    each.name: each
+    for each in (LossCurve, BackToBack, LatencyByLoad, SystemRecovery, RepeatedInstantiation, Soak, ApplicationTraffic)
 }

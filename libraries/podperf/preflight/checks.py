@@ -22,6 +22,7 @@ from podperf.kernel.cpus import read_cpus
 from podperf.kubernetes.checks import check_cluster, check_pods
 from podperf.kubernetes.pods import clusters_named_in
 from podperf.kubernetes.settings import in_pods_alone
+from podperf.methods.application_tools import TOOLS
 from podperf.model import PageSize, Placement
 from podperf.observation import NEEDS_ROOT, Observation, State, of_worker
 from podperf.pods import runtime_of
@@ -130,6 +131,8 @@ def check(path: str, host: Host | None = None, *, root: bool | None = None) -> l
         observations.append(_check_rights(root))
         observations += _check_commands(host)
         observations.append(_check_tester(host))
+        if topology is None or not topology.existing_ports:
+            observations += _check_tools(host)
         observations += _check_there(topology, host, root, undo)
     return observations
 
@@ -274,6 +277,16 @@ def _check_tester(host: Host) -> Observation:
         return Observation("commands", TESTER_BINARY.name, State.OK, str(TESTER_BINARY))
     remedy = "sudo ./podperf set-up"
     return Observation("commands", TESTER_BINARY.name, State.MISSING, "the tester is not built", remedy, needed=True)
+
+
+def _check_tools(host: Host) -> Iterator[Observation]:
+    """The tools of application traffic, which no other test needs."""
+    for tool in TOOLS:
+        if tool.missing(host) is None:
+            yield Observation("commands", tool.name, State.OK, "for application traffic")
+        else:
+            detail = "not installed; only application traffic needs it"
+            yield Observation("commands", tool.name, State.SKIPPED, detail, tool.remedy)
 
 
 def _check_kernel(host: Host, root: bool) -> Iterator[Observation]:

@@ -12,7 +12,7 @@ from functools import partial
 
 import podperf
 from podperf.figures import count, kpps, percent
-from podperf.metrics import METRICS, RATE, by_quantity, headlines, rates
+from podperf.metrics import APPLICATION_WORDS, METRICS, RATE, by_quantity, headlines, rates
 from podperf.records import Record
 from podperf.report import cells, draft, successor_draft
 from podperf.report.clusters import clusters_section
@@ -52,6 +52,7 @@ from podperf.report.results import (
     shown,
     tester_faults,
     verdict_word,
+    with_applications,
 )
 from podperf.report.searches import bounds_cell, goals_of, searches_section
 from podperf.report.section_pictures import section_pictures
@@ -80,6 +81,7 @@ def _body(conformance: Conformance) -> Iterator[Html]:
     yield element("h2", "Measured sections")
     yield _limits(conformance.latest)
     yield from (_section(each, conformance) for each in measured)
+    yield _applications(conformance)
     yield searches_section(conformance.latest)
     yield _calibration(conformance)
     yield _environment(conformance)
@@ -339,8 +341,20 @@ def _section(report: SectionReport, conformance: Conformance) -> Html:
     )
 
 
-def _results_table(records: Sequence[Record], conformance: Conformance) -> Html:
-    metrics, details = shown(conformance.latest), cells.details(conformance.latest)
+def _applications(conformance: Conformance) -> Html:
+    """The rows of application traffic, which belong to no section of the draft. NOTHING without any."""
+    found = with_applications(conformance.latest)
+    content = _results_table(found, conformance, application=True) if found else NOTHING
+    return (
+        titled("Application traffic", together(element("p", APPLICATION_WORDS, class_="note"), content))
+        if found
+        else NOTHING
+    )
+
+
+def _results_table(records: Sequence[Record], conformance: Conformance, *, application: bool = False) -> Html:
+    metrics = shown(conformance.latest, application=application)
+    details = {} if application else cells.details(conformance.latest)
     columns: dict[str, Callable[[Record], str]] = {}
     for quantity, group in by_quantity(metrics).items():
         columns |= {cells.heads([each]): partial(cells.figure, metric=each) for each in group}

@@ -290,10 +290,19 @@ def figure_text(measured: Measured, quantity: Quantity, signs: Signs = IN_TEXT) 
     return measured.written(number(measured.value / quantity.scale), signs)
 
 
-def shown(records: Iterable[Record]) -> list[Metric]:
-    """The metrics with a column in a table of these records: those found, and those that a method looked for."""
+def shown(records: Iterable[Record], *, application: bool = False) -> list[Metric]:
+    """The metrics with a column in a table of these records: those found, and those that a method looked for.
+
+    Those of application traffic have a table of their own.
+    """
     sought = {name for record in records for name in (*record.figures, *_sought(record))}
-    return [metric for metric in METRICS.values() if metric.column and metric.name in sought]
+    columns = (metric for metric in METRICS.values() if metric.column and metric.application == application)
+    return [metric for metric in columns if metric.name in sought]
+
+
+def with_applications(records: Iterable[Record], *, application: bool = True) -> list[Record]:
+    """The records with figures of application traffic. With `application=False`, those with any other figures."""
+    return [each for each in records if any(METRICS[name].application == application for name in each.figures)]
 
 
 def _sought(record: Record) -> Iterator[str]:

@@ -13,7 +13,18 @@ from podperf.figures import count, number
 from podperf.history.newest import NOTHING_EARLIER, BesideEarlier, DifferenceFromEarlier
 from podperf.methods.cost import L1_BYTES
 from podperf.methods.functions import MEMORY
-from podperf.metrics import CPU_TIME, IN_COLUMN, IN_TEXT, LATENCY, METRICS, RATE, Metric, Signs, by_quantity
+from podperf.metrics import (
+    APPLICATION_WORDS,
+    CPU_TIME,
+    IN_COLUMN,
+    IN_TEXT,
+    LATENCY,
+    METRICS,
+    RATE,
+    Metric,
+    Signs,
+    by_quantity,
+)
 from podperf.model import CABLE
 from podperf.records import Record
 from podperf.report.cost_page import counted_costs
@@ -33,6 +44,7 @@ from podperf.report.results import (
     shown,
     unfinished,
     verdict_word,
+    with_applications,
 )
 
 _COLOURS = {  # of the words of verdicts, in the order of the closing line
@@ -81,8 +93,9 @@ def summary_table(
     with_figures = [each for each in ordered if each.figures]
     without = [each for each in ordered if not each.figures]
     parts = [
-        _table(with_figures, width, colour, earlier),
+        _table(with_applications(with_figures, application=False), width, colour, earlier),
         _memory_table(with_figures, width),
+        _application_table(with_applications(with_figures), width, colour, earlier),
         *_grouped(_notes(with_figures), width),
         *_apart(without, width, colour),
         "\n".join([closing_line(records), *_footer(records, width, earlier)]),
@@ -149,10 +162,19 @@ def _place(record: Record) -> int:
 # --- rows with figures ------------------------------------------------------------------------------------------------
 
 
-def _table(records: Sequence[Record], width: int, colour: bool, earlier: BesideEarlier) -> str:
+def _application_table(records: Sequence[Record], width: int, colour: bool, earlier: BesideEarlier) -> str:
+    """The rows of application traffic, apart from all others. Empty without any."""
+    words = "\n".join(_wrapped(APPLICATION_WORDS, min(width, _WIDEST_TEXT)))
+    found = _table(records, width, colour, earlier, application=True)
+    return found and f"{words}\n\n{found}"
+
+
+def _table(
+    records: Sequence[Record], width: int, colour: bool, earlier: BesideEarlier, *, application: bool = False
+) -> str:
     if not records:
         return ""
-    metrics = [metric for metric in shown(records) if not metric.only_on_pages]
+    metrics = [metric for metric in shown(records, application=application) if not metric.only_on_pages]
     arrows = [
         any(earlier.of(record, metric) for record in records) for metric in metrics
     ]  # digits of a column stay aligned
@@ -236,7 +258,9 @@ def _arrow(difference: DifferenceFromEarlier | None) -> str:
 def _label(record: Record, names: Counter[str]) -> str:
     """The test's name. If it lacks data plane, pods or frame, or another test has the same name, these are added."""
     name, chain, traffic = _name(record), record.chain, record.traffic
-    frame = traffic.frame.name if traffic else ""
+    frame = (
+        traffic.frame.name if traffic and not with_applications([record]) else ""
+    )  # applications send no test frames
     alike = names[name] > 1
     if not alike and frame.removesuffix("B") in name:
         return name
@@ -359,7 +383,8 @@ def _footer(records: Sequence[Record], width: int, earlier: BesideEarlier) -> It
     ):
         yield from _wrapped(reason, min(width, _WIDEST_TEXT))
     if any(record.figures for record in records):
-        quantities = by_quantity(shown([record for record in records if record.figures]))
+        found = [record for record in records if record.figures]
+        quantities = by_quantity([*shown(found), *shown(found, application=True)])
         words = [f"{quantity.unit}: {quantity.unit_words}" for quantity in quantities if quantity.unit_words]
         limits = dict.fromkeys(_LIMITS[record.sender_forwards] for record in records)
         words += [f"{IN_COLUMN.at_least}: at least, {' or '.join(limits)}", f"{IN_COLUMN.below}: less than"]

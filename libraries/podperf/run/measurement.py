@@ -107,8 +107,10 @@ class Measurement:
 
     @property
     def further_settings(self) -> FurtherSettings:
-        """The settings by the topology's preset."""
-        return preset(self.settings.search).further
+        """The settings by the topology's preset. The rounds of a comparison repeat application traffic, so that each
+        of them has one run."""
+        found = preset(self.settings.search).further
+        return replace(found, application_runs=1) if self.build is None else found
 
     @property
     def metrics(self) -> Metrics:

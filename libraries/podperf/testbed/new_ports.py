@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.dataplanes.wire import Wire
+from podperf.frames import PLAIN, Headers
 from podperf.hosts.linux import add_veth, mac_address
 from podperf.hosts.namespaces import NetworkNamespace, add_namespace
 from podperf.kernel.threads import dedicate_receive_processing, receive_at_once
-from podperf.model import Chain, Direction
+from podperf.model import Chain, Direction, Entry
 from podperf.testbed.along_workers import set_up_along
 from podperf.testbed.counted_inputs import change_chain
+from podperf.testbed.ends import NewPorts
 from podperf.testbed.joins import join_workers
 from podperf.testbed.machines import ChainNeeds, Machines, WorkerMachine, engine_for
 from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
 from podperf.testers.base import Tester
+from podperf.testers.ends import Ends
 from podperf.topology import Engine, PortSettings
 
 
@@ -32,7 +35,8 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: Exi
     add_veth(host, near="left", far="right", mtu=mtu)
     tester = undo.enter_context(_tester(machines, host, engine_for(engine, mtu)))
     path = Wire().between({"left": host, "right": host})
-    return SystemUnderTest(Chain(Wire.name, 0), tester, [PartOfChain(path)], path.entries)
+    ends = _ends(machines, host, tester, path.entries)
+    return SystemUnderTest(Chain(Wire.name, 0), tester, [PartOfChain(path)], path.entries, ends=ends)
 
 
 def set_up(
@@ -58,7 +62,21 @@ def set_up(
     for machine, part in zip(used, parts, strict=True):
         if machine.settings.counts_instructions and part.site is not None:
             change_chain(part.site, machine.settings.counted)
-    return SystemUnderTest(chain, tester, parts, entries, set_up_seconds=seconds)
+    talking = _ends(machines, tester_host, tester, entries, needs.headers)
+    return SystemUnderTest(chain, tester, parts, entries, set_up_seconds=seconds, ends=talking)
+
+
+def _ends(
+    machines: Machines,
+    host: NetworkNamespace,
+    tester: Tester,
+    entries: Mapping[Direction, Entry],
+    headers: Headers = PLAIN,
+) -> Ends:
+    """The ends on all CPUs that the system under test does not have."""
+    placement = machines.workers[0].placement
+    cpus = (*placement.tester, *placement.neighbour)
+    return NewPorts(machines.tester_host, host, tester, entries, headers, cpus).ends
 
 
 def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> AbstractContextManager[Tester]:

@@ -36,6 +36,7 @@ from podperf.testbed.joins import describe_join
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.neighbour import Neighbour
 from podperf.testers.base import Ability, Tester
+from podperf.testers.ends import Ends, no_ends
 
 FURTHER = "further_workers"
 
@@ -122,6 +123,7 @@ class SystemUnderTest:
     # Seconds that the data planes took to set the chain up between the ports; 0: nothing was set up.
     set_up_seconds: float = 0.0
     neighbour: Neighbour | None = None  # competes with the chain on purpose
+    ends: Ends = no_ends  # for application traffic; it raises Unavailable if the ports can have no addresses
 
     @property
     def ports(self) -> Mapping[str, PathPort]:

@@ -1,0 +1,30 @@
+"""The two ends of a system under test as hosts with an address: programs of the field talk through it from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from podperf.errors import Unavailable
+from podperf.hosts.base import Host
+
+
+@dataclass(frozen=True)
+class ChainEnd:
+    """One end: the host of its port, the address of its port, and the CPUs for programs there. None: any of them."""
+
+    host: Host
+    address: str
+    cpus: Sequence[int] = ()
+
+
+Ends = Callable[[], AbstractContextManager[tuple[ChainEnd, ChainEnd]]]
+"""Makes the left and the right end, for the time of the context. The tester may send no test frames afterwards."""
+
+
+def no_ends() -> AbstractContextManager[tuple[ChainEnd, ChainEnd]]:
+    """Raises Unavailable."""
+    raise Unavailable(
+        "application traffic needs ports that podperf makes, as with topologies/local.yaml, or pods of a cluster"
+    )
