@@ -140,8 +140,9 @@ class Testbed:
         `frame` is a size in bytes with FCS, 64 to 9022, or a mix such as `IMIX`. `directions` and `flows` are the
         topology's by default. `forwarder` moves frames within a pod, for data planes that leave a choice: `testpmd`,
         `testpmd-mac`, `testpmd-macswap`, `l2fwd`, or `kernel` on virtual functions. The pods are divided among
-        `workers` workers of the topology, from left to right. A `join` carries frames between them: a `cable`, or the
-        encapsulation `vlan`, `vxlan`, `geneve` or `gre` on it. Test frames have addresses of a `family`, and a `vlan`
+        `workers` workers of the topology, from left to right. A `join` carries frames between them: a `cable`, an
+        encapsulation on it (`vlan`, `vxlan`, `geneve`, `gre`, `ipip`, `wireguard`), or a cable with routes by `bgp`.
+        Test frames have addresses of a `family`, and a `vlan`
         tag with this ID, both by default the topology's. If the headers do not fit into the size, frames have the
         smallest size into which they do. `tester_pods` is a value of `Pods Of The Tester On`.
 

@@ -18,6 +18,12 @@ MACVLAN, 64 B, 2 workers                           macvlan         2       64
     [Tags]    kernel-space    macvlan    64B
 Routed, 64 B, 2 workers                            routed          2       64
     [Tags]    kernel-space    routed    64B
+Routed, 1280 B, 2 workers                          routed          2       1280
+    [Tags]    kernel-space    routed    1280B
+Routed, 1518 B, 2 workers                          routed          2       1518
+    [Tags]    kernel-space    routed    1518B
+Routed, IMIX, 2 workers                            routed          2       IMIX
+    [Tags]    kernel-space    routed    IMIX
 XDP redirect, 64 B, 2 workers                      xdp-redirect    2       64
     [Tags]    ebpf    xdp-redirect    64B
 OVS-DPDK, 64 B, 2 workers                          ovs-dpdk        2       64
@@ -64,5 +70,21 @@ Routed, 64 B, 2 workers, GRE                       routed          2       64   
     [Tags]    kernel-space    routed    gre    64B
 Routed, 1518 B, 2 workers, GRE                     routed          2       1518     join=gre
     [Tags]    kernel-space    routed    gre    1518B
+Routed, 64 B, 2 workers, IP in IP                  routed          2       64       join=ipip
+    [Tags]    kernel-space    routed    64B
+Routed, 1518 B, 2 workers, IP in IP                routed          2       1518     join=ipip
+    [Tags]    kernel-space    routed    1518B
+Routed, 64 B, 2 workers, WireGuard                 routed          2       64       join=wireguard
+    [Tags]    kernel-space    routed    wireguard    64B
+Routed, 1518 B, 2 workers, WireGuard               routed          2       1518     join=wireguard
+    [Tags]    kernel-space    routed    wireguard    1518B
+Routed, 64 B, 2 workers, BGP                       routed          2       64       join=bgp
+    [Tags]    kernel-space    routed    bgp    64B
+Routed, 1518 B, 2 workers, BGP                     routed          2       1518     join=bgp
+    [Tags]    kernel-space    routed    bgp    1518B
+Routed, 64 B, 2 workers, both directions           routed          2       64       bidirectional
+    [Tags]    kernel-space    routed    64B    bidirectional
 Routed, 64 B, 2 workers, VXLAN, both directions    routed          2       64       bidirectional     join=vxlan
     [Tags]    kernel-space    routed    vxlan    64B    bidirectional
+Routed, 64 B, 2 workers, BGP, both directions      routed          2       64       bidirectional     join=bgp
+    [Tags]    kernel-space    routed    bgp    64B    bidirectional

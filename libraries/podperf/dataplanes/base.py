@@ -49,7 +49,9 @@ class WorkerPort:
     peer_mac: str
     pci: str | None = None  # address of the device, `0000:81:00.0`; None if there is no PCI device behind the interface
     driver: str = "veth"  # of the device
-    trunk: str | None = None  # the port itself, if `interface` is only the port's interface for a VLAN
+    trunk: str | None = None  # the port itself, if `interface` is another one above it, such as that for a VLAN
+    carries_packets: bool = False  # the interface has IP packets without Ethernet headers, and so no neighbours
+    table: int | None = None  # the routing table that leads out of this port, if something else fills it
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,10 @@ class DataPlane(Protocol):
 
     tracks_connections: ClassVar[bool] = False
     """Whether the worker and the pods track each flow as a connection, of which the kernel has a limited number."""
+
+    routes: ClassVar[bool] = False
+    """Whether the worker routes frames to its ports, so that a port may carry packets or have routes of its own
+    (`WorkerPort.carries_packets`, `table`)."""
 
     several_chains: ClassVar[bool] = False
     """Whether several chains can stand beside each other on the worker's ports (`Chain.chains`)."""

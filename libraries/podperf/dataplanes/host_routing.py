@@ -16,10 +16,14 @@ FIRST_TABLE = 100
 
 @dataclass(frozen=True)
 class HostSide:
-    """The worker's end of one pod interface, and the address of the pod behind it; None behind a tunnel."""
+    """The worker's end of one pod interface, and the address of the pod behind it; None behind a tunnel.
+
+    With a `table`, the routes that lead out of the interface are in this routing table already.
+    """
 
     interface: str
     pod_address: str | None
+    table: int | None = None
 
 
 def prepare_worker(worker: Worker, segments: int) -> None:
@@ -28,7 +32,8 @@ def prepare_worker(worker: Worker, segments: int) -> None:
     ends = (worker.left, 0, addresses.left_of(0)), (worker.right, segments, addresses.right_of(segments))
     for port, segment, tester in ends:
         changes.append(("address", "add", addresses.alone(addresses.gateway_of(segment)), "dev", port.interface))
-        changes.append(static_neighbour(port.interface, tester, port.peer_mac))
+        if not port.carries_packets:
+            changes.append(static_neighbour(port.interface, tester, port.peer_mac))
     configure(worker.host, *changes, **addresses.forwarding)
 
 
@@ -38,8 +43,8 @@ def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Ma
     `pods` are the host sides of net1 and net2, from left to right. The route of a frame depends on the interface where
     it arrives, and not only on its destination. So each interface has a routing table of its own (ip-rule(8), `iif`).
     """
-    left = HostSide(worker.left.interface, worker.addresses.left_of(0))
-    right = HostSide(worker.right.interface, worker.addresses.right_of(len(pods)))
+    left = HostSide(worker.left.interface, worker.addresses.left_of(0), worker.left.table)
+    right = HostSide(worker.right.interface, worker.addresses.right_of(len(pods)), worker.right.table)
     route_pairs(worker.host, worker.addresses, [left, *(side for pod in pods for side in pod), right])
     return worker.entries
 
@@ -59,8 +64,8 @@ def route_pairs(host: Host, addresses: ChainAddresses, sides: Sequence[HostSide]
 
 def _route(table: int, arriving: HostSide, leaving: HostSide, network: str) -> list[Sequence[str]]:
     """The arguments of `ip` that route the frames that arrive at one interface to another one."""
+    rule = ("rule", "add", "iif", arriving.interface, "to", network, "lookup", str(leaving.table or table))
+    if leaving.table:
+        return [rule]
     hop = ("via", leaving.pod_address, "onlink") if leaving.pod_address else ()
-    return [
-        ("rule", "add", "iif", arriving.interface, "to", network, "lookup", str(table)),
-        ("route", "add", "default", *hop, "dev", leaving.interface, "table", str(table)),
-    ]
+    return [rule, ("route", "add", "default", *hop, "dev", leaving.interface, "table", str(table))]

@@ -21,6 +21,7 @@ class PointToPoint(KernelPods):
     """Each pod interface is one end of a veth pair. The worker's end of the pair is the pod's gateway."""
 
     name: ClassVar[str] = "ptp"
+    routes: ClassVar[bool] = True
 
     @staticmethod
     def unavailable(host: Host) -> str | None:

@@ -24,6 +24,7 @@ class Routed(KernelPods):
     """There is no bridge. The worker is a router with one route for each pod interface."""
 
     name: ClassVar[str] = "routed"
+    routes: ClassVar[bool] = True
 
     @staticmethod
     def unavailable(host: Host) -> str | None:

@@ -73,13 +73,14 @@ def lengths(data_plane: str, *pods: str, frame: str, difference: str = "5", docu
     return _claim(f"{data_plane}-by-length", _LONGER, contenders, difference, documentation)
 
 
-def joins(data_plane: str, *names: str, difference: str = "5", documentation: str = "") -> Claim:
+def joins(data_plane: str, *names: str, difference: str = "5", alike: str = "", documentation: str = "") -> Claim:
     """Two pods on two workers, which these join (`podperf.testbed.joins.JOINS`): the pods forward more by a cable than
-    by the first encapsulation, and more by each than by the next one."""
+    by the first of these joins, and more by each than by the next one, or as much if they are `alike`."""
     several = [Chain(data_plane, 2, workers=2, join=name) for name in (CABLE, *names)]
     contenders = tuple(Contender(each.join, each) for each in several)
-    text = f"The rate falls with {', '.join((CABLE, *names))} between the workers"
-    return _claim("-".join((data_plane, "joins", *names)), text, contenders, difference, documentation)
+    expected, expectation = _order(alike)
+    text = f"{expected} {', '.join((CABLE, *names))} between the workers"
+    return _claim("-".join((data_plane, "joins", *names)), text, contenders, difference, documentation, expectation)
 
 
 def placements(
@@ -104,10 +105,16 @@ def placements(
         contenders.append(
             Contender.in_scenario(name, Chain(data_plane, 1), scenario, size, int(number) if number else None)
         )
-    expected = "The rate is the same with" if alike else "The rate falls with"
-    expectation = Expectation.ALIKE if alike else Expectation.RANK
+    expected, expectation = _order(alike)
     name, text = "-".join((data_plane, *names)), f"{expected} {', '.join(names)}"
     return _claim(name, text, tuple(contenders), difference, documentation, expectation)
+
+
+def _order(alike: str) -> tuple[str, Expectation]:
+    """The order that a claim expects of its contenders, in words, too. `alike` has any text if there is none."""
+    if alike:
+        return "The rate is the same with", Expectation.ALIKE
+    return "The rate falls with", Expectation.RANK
 
 
 def isolation(data_plane: str, neighbour: str, *levels: str) -> Claim:

@@ -17,7 +17,7 @@ from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.kubernetes.settings import KubernetesSettings, pods_of_tester
 from podperf.kubernetes.tester_objects import planned
-from podperf.model import Chain, FrameSize
+from podperf.model import CABLE, Chain, FrameSize
 from podperf.nearness import proposal
 from podperf.observation import Observation, State
 from podperf.preflight.checks import check
@@ -26,6 +26,7 @@ from podperf.preflight.plan import render as render_plan
 from podperf.printable import printable
 from podperf.terminal import columns, say, wants_colour
 from podperf.testbed.access import read_topology
+from podperf.testbed.joins import JOINS
 from podperf.testbed.scenarios import PLACEMENTS
 from podperf.topology import SCHEMA_PATH
 
@@ -43,6 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane can have)")
     parser.add_argument("--workers", type=int, metavar="N", help="workers along which that plan divides its pods (1)")
+    parser.add_argument("--join", choices=[*JOINS], help=f"what joins these workers ({CABLE})")
     parser.add_argument(
         "--frame", type=_frame, metavar="SIZE", help="the largest frame size of that plan, or IMIX (64)"
     )
@@ -58,7 +60,7 @@ def main(options: Namespace) -> int:
         raise BadArguments("--pods is a number of pods")
     if options.workers is not None and options.workers < 1:
         raise BadArguments("--workers is a number of workers")
-    for option in ("pods", "workers", "frame", "forwarder", "scenario"):
+    for option in ("pods", "workers", "join", "frame", "forwarder", "scenario"):
         if getattr(options, option) is not None and not options.plan:
             raise BadArguments(f"--{option} is that of a --plan")
     if options.plan:
@@ -86,7 +88,8 @@ def _show_plans(options: Namespace) -> int:
         kind = DATA_PLANES[data_plane]
         as_asked = options.pods is not None and kind.cabling is Cabling.WORKER
         workers = options.workers or 1
-        chain = Chain(data_plane, options.pods if as_asked else workers * kind.least_pods, options.forwarder, workers)
+        pods = options.pods if as_asked else workers * kind.least_pods
+        chain = Chain(data_plane, pods, options.forwarder, workers, join=options.join or CABLE)
         return render_plan(plan(topology, chain, options.frame or SMALLEST, cpus, scenario))
 
     if options.plan != ALL:

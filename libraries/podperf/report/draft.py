@@ -199,7 +199,7 @@ SECTIONS = (
         "4.2.5",
         "Additional Considerations",
         "Several hosts: overlay (VXLAN, …) or underlay (BGP) between the nodes.",
-        "Chains along two workers, which a cable, a VLAN, VXLAN, Geneve or GRE joins, also by turns.",
+        "Chains along two workers, by turns, too. A cable, an encapsulation or routes by BGP join the workers.",
         suites=("4.2.5_multi_host.robot", "4.2.5_joins.robot", "hackathon_113.robot"),
     ),
     Section(

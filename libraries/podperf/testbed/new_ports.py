@@ -108,7 +108,7 @@ def _workers(
             far_namespace=far_host.namespace,
             mtu=needs.port_mtu,
         )
-    macs = [tuple(mac_address(host, port) for host, port in cable) for cable in cables]
+    macs = [(mac_address(*near), mac_address(*far)) for near, far in cables]
     found = []
     for number, (machine, host, roles) in enumerate(zip(used, hosts, cpus, strict=True)):
         left, right = names[number]
@@ -119,6 +119,7 @@ def _workers(
             for port, cpu in ((left, roles.receives_left), (right, roles.receives_right)):
                 dedicate_receive_processing(host, port, cpu)
         machine.make_run_directory(undo)
-        ends_of = WorkerPort(left, *reversed(macs[number])), WorkerPort(right, *macs[number + 1])
+        (left_peer, left_mac), (right_mac, right_peer) = macs[number], macs[number + 1]
+        ends_of = WorkerPort(left, left_mac, left_peer), WorkerPort(right, right_mac, right_peer)
         found.append(machines.worker(machine, host, *ends_of, roles, needs, undo))
     return found

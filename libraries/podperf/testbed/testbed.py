@@ -113,6 +113,8 @@ class Testbed(Machines):
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker, not {chain}")
         if chain.join not in JOINS:
             raise PodperfError(f"nothing joins workers by {chain.join!r}; known: {', '.join(JOINS)}")
+        if JOINS[chain.join].between_routers and not kind.routes:
+            raise Unavailable(f"{JOINS[chain.join].words} joins workers that route, and {chain.data_plane} does not")
         if chain.join != CABLE and kind.takes_tags:
             raise Unavailable(
                 f"{chain.data_plane} takes the ports of a worker, and {chain.join} gives an interface in their place"
