@@ -298,7 +298,7 @@ def test_the_network_of_a_cluster_stands_first_beside_that_of_its_nodes(tmp_path
         made_up.write(tmp_path, record, trials)
     text = Seen(command.write_reports(tmp_path).read_text()).text
     shown = text[text.index("The network of a cluster") : text.index("Measured sections")]
-    for said in ("v1.34.4", "flannel", "VXLAN", ">= 31.0", "0.31", "10 000", "32 258"):
+    for said in ("v1.34.4", "flannel", "VXLAN", "≥ 31.0", "0.31", "10 000", "32 258"):
         assert said in shown, shown[:1500]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from podperf.metrics import METRICS, Metric
+from podperf.metrics import METRICS, ON_PAGE, Metric
 from podperf.records import Record
 from podperf.report import cells
 from podperf.report.conformance import Conformance
@@ -86,4 +86,4 @@ def middle(records: Sequence[Record], metric: Metric) -> str:
     if not found:
         return "-"
     figure = found[0] if len(found) == 1 else replace(found[0], value=median(each.value for each in found))
-    return figure_text(figure, metric.quantity)
+    return figure_text(figure, metric.quantity, ON_PAGE)

@@ -138,11 +138,12 @@ def _head(conformance: Conformance) -> Html:
 def _coverage(conformance: Conformance) -> str:
     """The number of measured sections of the draft, and the sections with a bad status."""
     innermost = [section for section in conformance.sections if not any(map(section.section.holds, draft.SECTIONS))]
-    # Section 4.2 has a suite of its own, beside those of its subsections.
+    # Some tests belong to 4.1 or 4.2 itself: those of a cluster's network, and of further methods.
     outer = [
         section
         for section in conformance.sections
-        if section not in innermost and section.section.suites and section.records
+        if section not in innermost
+        and any(section.section.number in each.test.sections and not is_bare_path(each) for each in section.records)
     ]
     found: dict[SectionStatus, list[str]] = {}
     for each in (*innermost, *outer):
