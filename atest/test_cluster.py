@@ -379,6 +379,20 @@ class TestMeasuring:
         assert pods["left"]["node"] == pods["right"]["node"] == "node1"
         assert pods["left"]["image"].startswith(("sha256:", "localhost/podperf/pod"))
 
+    def test_each_row_has_the_pods_that_it_needs(self, api: Api, tmp_path: Path) -> None:
+        names = (ROW_OF_NODE, "Pod to Service among 100, 64 B", "Pod to pod on two nodes, 64 B")
+        rows = [word for name in names for word in ("--test", name)]
+        run = Robot(tmp_path, *rows, str(ROOT / "tests"), topology=topology(tmp_path).read_text())
+        assert run.wait() == 0, run.messages()
+        alone, among, far = (next(each for each in run.records() if each["test"]["name"] == name) for name in names)
+        assert (far["outcome"], far["reason"]) == ("skipped", "the pods must be on two nodes, and the cluster has one")
+        assert alone["outcome"] == among["outcome"] == "passed"
+        assert (alone["tester"]["other_services"], among["tester"]["other_services"]) == (0, 99)
+        assert not alone["tester"]["services"] and sorted(among["tester"]["services"]) == ["left", "right"]
+        assert {each["name"] for each in alone["tester"]["pods"].values()}.isdisjoint(
+            each["name"] for each in among["tester"]["pods"].values()
+        )
+
     def test_who_is_not_root_checks_measures_and_cleans(self, api: Api, tmp_path: Path) -> None:
         mine = tmp_path / "mine"
         mine.mkdir()
@@ -787,6 +801,18 @@ def log_of(api: Api, pod: str) -> str:
 
 class TestJob:
     """Pods of a Job measure all nodes, and all pairs of nodes."""
+
+    def test_pods_stand_beside_the_networks_of_their_nodes(self, two_nodes: Api, tmp_path: Path) -> None:
+        names = ("Host network on two nodes, 64 B", "Pod to pod on two nodes, 64 B")
+        rows = [word for name in names for word in ("--test", name)]
+        run = Robot(tmp_path, *rows, str(ROOT / "tests"), topology=topology(tmp_path).read_text())
+        assert run.wait() == 0, run.messages()
+        host, pods = (next(each for each in run.records() if each["test"]["name"] == name) for name in names)
+        assert host["outcome"] == pods["outcome"] == "passed", (host["reason"], pods["reason"])
+        assert (host["tester"]["host_network"], pods["tester"]["host_network"]) == (True, False)
+        assert {each["node"] for each in host["tester"]["pods"].values()} == {"node1", "node2"}
+        page = (run.results / "conformance.html").read_text()
+        assert page.index("The network of a cluster") < page.index("Share of the base line")
 
     def test_pods_of_jobs_measure_nodes_and_pairs_and_wait_for_each_other(
         self, two_nodes: Api, results: Path, tmp_path: Path
