@@ -5,6 +5,7 @@ Without the programs of the cluster these tests are skipped, as those of test_cl
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -31,8 +32,10 @@ from podperf.kubernetes import pods as of_pods
 from podperf.kubernetes.api import Api, execute, log_in
 from podperf.kubernetes.chain_pods import ChainPod, ChainPods
 from podperf.kubernetes.container_program import make_pipes, start_program
-from podperf.kubernetes.settings import ChainSettings
-from podperf.model import Chain, FrameSize, PageSize
+from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.settings import IMAGE, ChainSettings, KubernetesSettings
+from podperf.kubernetes.tester import KubernetesTester
+from podperf.model import Chain, FrameSize, PageSize, Trial
 from podperf.pods import POD_RUNTIMES
 from podperf.pods.base import PodProgram
 from podperf.pods.forwarders.base import POD_MEMORY
@@ -41,6 +44,7 @@ from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
 from robot_run import ROOT, Robot, mrr_suite, podperf
+from traffic import TRAFFIC
 
 SMALL = FrameSize.parse(64)
 START_TIMEOUT = 60.0  # seconds
@@ -282,6 +286,26 @@ def test_a_pod_has_the_device_that_the_topology_asks_for(api: Api, tmp_path: Pat
             assert described["devices"] == {"INTEL_COM_VF": "0000:01:10.0"}
             (pod,) = pods(api)
             assert pod["spec"]["containers"][0]["resources"]["limits"]["intel.com/vf"] == "1"
+
+
+def test_the_rows_of_a_cluster_measure_a_network_that_multus_attaches(api: Api, tmp_path: Path) -> None:
+    network = {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.77.0.0/24", "dataDir": str(tmp_path)}}
+    configuration = {"cniVersion": "1.0.0", "name": "second", "plugins": [network]}
+    path = f"{multus.API_PATH}/namespaces/default/{multus.PLURAL}"
+    kind = {"apiVersion": f"{multus.GROUP}/{multus.VERSION}", "kind": "NetworkAttachmentDefinition"}
+    api.ask("POST", path, {**kind, "metadata": {"name": "second"}, "spec": {"config": json.dumps(configuration)}})
+    settings: dict[str, Any] = {"networks": ("default/second",), "interface": "net1"}
+    try:
+        with closing(KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), **settings))) as tester:
+            result = tester.measure(Trial(TRAFFIC, 1000.0, 0.2))
+            described = tester.describe()["pods"]
+        assert result.received == 200
+        assert all(each["address"].startswith("10.77.0.") for each in described.values())
+        settings["interface"] = "net2"
+        with pytest.raises(Unavailable, match=r"no net2 with an address: it tells .*net1 10"):
+            KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), **settings))
+    finally:
+        api.delete(f"{path}/second")
 
 
 def offered(api: Api, resource: str) -> str:

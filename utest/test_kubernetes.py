@@ -505,6 +505,44 @@ def test_facts_of_a_pod_have_its_first_address_of_each_family() -> None:
     assert found == {AddressFamily.IPV4: "10.1.2.3", AddressFamily.IPV6: "fd00::5"}
 
 
+def test_the_interface_under_test_is_one_that_multus_has_attached() -> None:
+    told = [{"name": "cbr0", "interface": "eth0", "ips": ["10.1.2.3"]}, {"interface": "net1", "ips": ["10.77.0.2"]}]
+    annotations = {"k8s.v1.cni.cncf.io/network-status": json.dumps([*told, {"interface": "net2"}])}
+    status = {"podIPs": [{"ip": "10.1.2.3"}], "containerStatuses": [{"imageID": "sha256:1"}]}
+    pod: dict[str, Any] = {"metadata": {"name": "p", "annotations": annotations}, "spec": {"nodeName": "n"}}
+    pod["status"] = status
+    assert str(PodFacts.of(pod, "net1").addresses[AddressFamily.IPV4]) == "10.77.0.2"
+    for wrong in ("net2", "net3"):
+        with pytest.raises(Unavailable, match=f"gave pod p no {wrong} with an address: it tells eth0 10.1.2.3"):
+            PodFacts.of(pod, wrong)
+    del pod["metadata"]["annotations"]
+    with pytest.raises(Unavailable, match="Multus does not attach interfaces on node n"):
+        PodFacts.of(pod, "net1")
+
+
+def test_pods_are_as_the_topology_wants_them(tmp_path: Path) -> None:
+    wanted = {"labels": {"team": "net", manifests.RUN: "mine"}, "annotations": {"a.example/b": "c"}}
+    names = {"service_account": "bench", "priority_class": "high", "memory": "1Gi"}
+    settings = settings_of(tmp_path, **wanted, **names, networks=["one", "other/two"], interface="net2")
+    pods = [each for each in planned(settings) if each["kind"] == "Pod"]
+    assert len(pods) == 2
+    for pod in pods:
+        labels, spec = pod["metadata"]["labels"], pod["spec"]
+        assert labels["team"] == "net" and labels[manifests.RUN] == "plan", "podperf finds its pods by its own labels"
+        assert pod["metadata"]["annotations"] == {"a.example/b": "c", "k8s.v1.cni.cncf.io/networks": "one, other/two"}
+        assert (spec["serviceAccountName"], spec["priorityClassName"]) == ("bench", "high")
+        assert not spec["automountServiceAccountToken"]
+        assert spec["containers"][0]["resources"]["limits"]["memory"] == "1Gi"
+        assert {"name": "PODPERF_INTERFACE", "value": "net2"} in spec["containers"][0]["env"]
+
+
+@pytest.mark.parametrize("key", ["destination", "network_policies", "receive_threads"])
+def test_what_knows_eth0_alone_does_not_go_with_other_networks(tmp_path: Path, key: str) -> None:
+    wrong = {"destination": "service", "network_policies": 10, "receive_threads": True}[key]
+    with pytest.raises(PodperfError, match=rf"tester\.settings\.{key}: .* with `networks`"):
+        settings_of(tmp_path, networks=["one"], **{key: wrong})
+
+
 def answer(**values: Any) -> dict[str, Any]:
     """An answer of one of the tester's processes."""
     names = ("intended", "sent", "received", "duplicated", "reordered", "corrupted", "late")

@@ -49,6 +49,10 @@ class PodWishes:
     memory: str = "256Mi"
     further: Mapping[str, str] = field(default_factory=dict)  # resources that the pod needs beside CPUs and memory
     longest_run: int = LONGEST_RUN  # seconds after which the cluster ends the pods, also those of a killed run
+    labels: Mapping[str, str] = field(default_factory=dict)  # beside those of podperf
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    service_account: str | None = None  # its token is not in the pods
+    priority_class: str | None = None
     alone: bool = False  # the pods wait until no pod of another run is on their nodes
 
 
@@ -179,5 +183,12 @@ def pod(
         spec["imagePullSecrets"] = [{"name": wishes.pull_secret}]
     if wishes.runtime_class is not None:
         spec["runtimeClassName"] = wishes.runtime_class
-    metadata = {"name": name, "labels": labels(run) | {POD: name}, "ownerReferences": list(owners)}
+    if wishes.service_account is not None:
+        spec["serviceAccountName"] = wishes.service_account
+    if wishes.priority_class is not None:
+        spec["priorityClassName"] = wishes.priority_class
+    own = {**wishes.labels, **labels(run), POD: name}
+    metadata = {"name": name, "labels": own, "ownerReferences": list(owners)}
+    if wishes.annotations:
+        metadata["annotations"] = dict(wishes.annotations)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

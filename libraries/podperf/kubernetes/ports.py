@@ -19,6 +19,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.frames import Address, AddressFamily, Headers
 from podperf.hosts.base import Host
 from podperf.hosts.programs import on_host
+from podperf.kubernetes import multus
 from podperf.kubernetes.api import Api, CommandInPodFailed, execute
 from podperf.testers.answers import receive_answer
 from podperf.testers.base import TesterPort
@@ -27,11 +28,12 @@ from podperf.testers.software import TESTER_BINARY
 DISCARDED = 49152  # the UDP port that test frames are for
 _FOLDER = "/run/podperf"
 _MOST_TOLD = 200  # characters of a wrong answer
-ADDRESS = "PODPERF_ADDRESS"  # an environment variable with the address of a pod, by which it finds its interface
+# Environment variables of a pod: its address, by which it finds its interface, and the name of another interface.
+ADDRESS, INTERFACE = "PODPERF_ADDRESS", "PODPERF_INTERFACE"
 _INTERFACE = f"$(cat {_FOLDER}/interface)"
 _PROGRAM = (
     f"mkfifo {_FOLDER}/requests && : >{_FOLDER}/answers && ip -o address show to ${ADDRESS} |"
-    f' {{ read -r _ name _; echo "$name" >{_FOLDER}/interface; }} && exec podperf-tester'
+    f' {{ read -r _ name _; echo "${{{INTERFACE}:-$name}}" >{_FOLDER}/interface; }} && exec podperf-tester'
     f' "--$1" "{_INTERFACE}" --engine packet-ring --discard {DISCARDED}'
     f" <>{_FOLDER}/requests >>{_FOLDER}/answers 2>&1"
 )
@@ -108,12 +110,25 @@ class PodFacts:
     image: str  # with its digest
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any]) -> PodFacts:
-        """The facts in a pod object."""
+    def of(cls, pod: Mapping[str, Any], interface: str | None = None) -> PodFacts:
+        """The facts in a pod object. The addresses are those of an interface that Multus has attached, or of the pod's
+        own one. Unavailable if Multus has not given this interface an address."""
         status = pod["status"]
-        addresses = by_family(each["ip"] for each in status.get("podIPs", ()))
+        own = (each["ip"] for each in status.get("podIPs", ()))
+        addresses = by_family(own if interface is None else _attached(pod, interface))
         image = status["containerStatuses"][0]["imageID"]
         return cls(pod["metadata"]["name"], pod["spec"]["nodeName"], addresses, image)
+
+
+def _attached(pod: Mapping[str, Any], interface: str) -> Sequence[str]:
+    try:
+        found = multus.attached(pod)
+    except PodperfError as error:
+        raise Unavailable(str(error)) from error
+    if not found.get(interface):
+        given = ", ".join(f"{name} {' '.join(each)}".strip() for name, each in found.items())
+        raise Unavailable(f"Multus gave pod {pod['metadata']['name']} no {interface} with an address: it tells {given}")
+    return found[interface]
 
 
 class PodPort(TesterEnd):

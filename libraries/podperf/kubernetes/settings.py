@@ -47,6 +47,26 @@ PROPERTIES: Mapping[str, Any] = {
         "default": [],
     },
     "runtime_class": {"title": "a runtime class", **TEXT},
+    "priority_class": {"title": "a priority class", **TEXT},
+    "service_account": {"title": "a service account; its token is not in the pods", **TEXT},
+    "labels": {
+        "title": "labels of the pods, beside those of podperf",
+        "type": "object",
+        "additionalProperties": {"title": "value of a label", "type": "string"},
+        "default": {},
+    },
+    "annotations": {
+        "title": "annotations of the pods",
+        "type": "object",
+        "additionalProperties": {"title": "value of an annotation", "type": "string"},
+        "default": {},
+    },
+    "memory": {
+        "title": "the limit of memory of each pod, as in a pod's specification",
+        "type": "string",
+        "pattern": "^[1-9][0-9]*([kMG]|[KMG]i)?$",
+        "default": "256Mi",
+    },
     "longest_run": {
         "title": "seconds after which the cluster ends the pods, whatever has become of the run",
         "type": "integer",
@@ -98,7 +118,12 @@ def wishes(settings: Mapping[str, Any], cpus: int | None) -> PodWishes:
         settings["tolerations"],
         settings.get("runtime_class"),
         cpus,
+        settings["memory"],
         longest_run=settings["longest_run"],
+        labels=settings["labels"],
+        annotations=settings["annotations"],
+        service_account=settings.get("service_account"),
+        priority_class=settings.get("priority_class"),
     )
 
 
@@ -139,6 +164,18 @@ TESTER_SCHEMA: Mapping[str, Any] = {
             "title": "the address to which frames are sent: the other pod's, that of a Service before it, or a host's",
             "enum": ["pod", "service", "host"],
             "default": "pod",
+        },
+        "networks": {
+            "title": "networks that Multus attaches to the pods: names of NetworkAttachmentDefinitions that exist",
+            "type": "array",
+            "items": {"title": "NAME or NAMESPACE/NAME", **TEXT},
+            "default": [],
+        },
+        "interface": {
+            "title": "the interface of the pods under test, with `networks`",
+            "pattern": "^[A-Za-z0-9_.-]{1,15}$",
+            "default": "net1",
+            **TEXT,
         },
         "host_network": {
             "title": "whether the pods are in the networks of their nodes: the base line of a pod network",
@@ -192,6 +229,8 @@ class KubernetesSettings(ClusterSettings):
     host: TesterPort | None = None  # of the tester's machine, for the destination `host`
     host_network: bool = False
     other_services: int = 0  # beside those of the tester's pods
+    networks: tuple[str, ...] = ()  # that Multus attaches
+    interface: str | None = None  # of these networks, under test; None: the pods' own one
     given: Mapping[str, Any] = field(default_factory=dict, repr=False)  # all of this, as `read` got it
 
     key: ClassVar[str] = "tester.settings"
@@ -232,6 +271,8 @@ class KubernetesSettings(ClusterSettings):
             None if host is None else TesterPort(host["interface"], host.get("namespace")),
             settings["host_network"],
             settings["other_services"],
+            tuple(settings["networks"]),
+            settings["interface"] if settings["networks"] else None,
             settings,
         )
 
@@ -288,6 +329,8 @@ def in_pods_alone(topology: Topology) -> bool:
 
 
 def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
+    if settings["networks"]:
+        _refuse_beside_networks(settings)
     if settings["other_services"] and settings["destination"] != "service":
         raise WrongSetting("other_services", allowed="0 without `destination: service`")
     if settings["host_network"]:
@@ -302,6 +345,14 @@ def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
         raise WrongSetting("nodes", allowed="1 with `destination: host`, as there is one pod")
     if settings["network_policies"]:
         raise WrongSetting("network_policies", allowed="0 with `destination: host`, as policies select pods")
+
+
+def _refuse_beside_networks(settings: Mapping[str, Any]) -> None:
+    """Services, NetworkPolicies and receive threads of a cluster belong to the pods' own interface."""
+    others = {"destination": "pod", "network_policies": 0, "receive_threads": False, "host_network": False}
+    for key, usual in others.items():
+        if settings[key] != usual:
+            raise WrongSetting(key, allowed=f"{str(usual).lower()} with `networks`: others know only eth0 of the pods")
 
 
 def _refuse_within_host_network(settings: Mapping[str, Any]) -> None:

@@ -131,7 +131,8 @@ class KubernetesTester:
                 if settings.host_network and error.status == 403:
                     raise Unavailable(f"the cluster allows no pod in the network of a node: {error.message}") from error
                 raise
-            facts = PodFacts.of(await_phase(self._place, name, timeout=settings.start_timeout))
+            running = await_phase(self._place, name, timeout=settings.start_timeout)
+            facts = PodFacts.of(running, settings.interface)
             node = manifests.NodeOf(facts.node, other=settings.nodes > 1)
             ports[side] = PodPort(self._api, self._place.name, side, facts)
             _placement(ports[side]).demand(settings.wishes.cpus, f"pod {name} on {facts.node}")
@@ -365,6 +366,7 @@ class KubernetesTester:
                 "network": self.network.describe(),
             },
             "services": {side: str(address) for side, address in self._services.items()},
+            "networks": list(self._settings.networks),
             "host_network": self._settings.host_network,
             "other_services": self._settings.other_services,
             "network_policies": self._settings.network_policies,

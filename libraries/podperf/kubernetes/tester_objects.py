@@ -8,9 +8,9 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from podperf.frames import AddressFamily
-from podperf.kubernetes import manifests
+from podperf.kubernetes import manifests, multus
 from podperf.kubernetes.manifests import NodeOf, PodWishes
-from podperf.kubernetes.ports import ADDRESS, DISCARDED, command_of
+from podperf.kubernetes.ports import ADDRESS, DISCARDED, INTERFACE, command_of
 from podperf.kubernetes.settings import KubernetesSettings
 
 SIDES = ("left", "right")
@@ -55,6 +55,9 @@ def tester_pod(
     found["spec"]["hostNetwork"] = settings.host_network
     (container,) = found["spec"]["containers"]
     container["env"] = [{"name": ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+    if settings.interface is not None:
+        container["env"].append({"name": INTERFACE, "value": settings.interface})
+        found["metadata"].setdefault("annotations", {})[multus.NETWORKS] = ", ".join(settings.networks)
     return found
 
 
