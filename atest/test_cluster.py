@@ -35,6 +35,7 @@ from machine import once_as, snapshot
 from own_cluster import KUBECONFIG, awaited, frames_of, namespaces, need_programs, process_of, program_of
 from podperf.cluster.core import LIFE, Authority
 from podperf.cluster.layout import BRIDGE, FOLDER, SERVICES, ClusterNetwork
+from podperf.cluster.oci_archive import read_archive
 from podperf.cluster.parts import ALL_NETWORKS, ready_programs
 from podperf.cluster.pod_image import POD, WHOLE, ready_image
 from podperf.cpu_lists import parse_cpu_list
@@ -393,15 +394,16 @@ class TestMeasuring:
             each["name"] for each in among["tester"]["pods"].values()
         )
 
-    def test_who_is_not_root_checks_measures_and_cleans(self, api: Api, tmp_path: Path) -> None:
+    def test_who_is_not_root_makes_an_image_checks_measures_and_cleans(self, api: Api, tmp_path: Path) -> None:
         mine = tmp_path / "mine"
         mine.mkdir()
         (mine / "kubeconfig").write_text(KUBECONFIG.read_text())
         path = str(topology(mine, kubeconfig=str(mine / "kubeconfig")))
         for each in (mine, *mine.iterdir()):
             os.chown(each, 12345, 12345)
-        results = mine / "results"
-        for words in (["check", path], ["run", path, *ONE_ROW[:2], "--outputdir", str(results)], ["clean", path]):
+        results, image = mine / "results", ["image", "build", str(mine / "pod.tar")]
+        run = ["run", path, *ONE_ROW[:2], "--outputdir", str(results)]
+        for words in (image, ["check", path], run, ["clean", path]):
             done = subprocess.run(
                 [*AS_USER, sys.executable, "-m", "podperf", *words],
                 capture_output=True,
@@ -411,6 +413,7 @@ class TestMeasuring:
                 env={"PATH": os.environ["PATH"], "HOME": str(mine), "PYTHONPATH": str(ROOT / "libraries")},
             )
             assert done.returncode == 0, done.stdout + done.stderr
+        assert read_archive(mine / "pod.tar").digest == ready_image(LocalHost(), print, POD).digest, "as root's"
         (record,), _ = read_records(results / "records")
         assert record.outcome == "passed" and record.quietness is None, "nobody watches the CPUs of the nodes"
 

@@ -107,6 +107,18 @@ def test_a_package_for_another_python_may_be_missing(tmp_path: Path) -> None:
     assert not list(locked_files(lock))
 
 
+def test_files_of_an_image_are_roots_and_give_nobody_other_rights() -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, mode in (("./bin/chage", 0o2755), ("./tmp", 0o1777), ("./usr/share/doc", 0o644)):
+            member = tarfile.TarInfo(name)
+            member.mode, member.gid, member.gname = mode, 42, "shadow"
+            tar.addfile(member)
+    with tarfile.open(fileobj=io.BytesIO(filtered(buffer.getvalue(), ["usr/share"]))) as tar:
+        found = {each.name: (each.mode, each.gid, each.gname) for each in tar}
+    assert found == {"./bin/chage": (0o755, 0, "root"), "./tmp": (0o1777, 0, "root")}
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_copy_of_an_image_is_not_written_where_somebody_else_chooses(tmp_path: Path) -> None:
     archive, victim, file = (tmp_path / name for name in ("archive", "victim", "copy.tar"))

@@ -35,7 +35,8 @@ from podperf.testers.software import TESTER_BINARY
 from podperf.virtual_worker.image import MIRROR
 
 ROOT = Path(__file__).parents[3]
-CACHE = Path("/var/cache/podperf/image")
+_USERS_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+CACHE = (_USERS_CACHE if os.geteuid() else Path("/var/cache")) / "podperf/image"
 # busybox is the shell, and iperf3 a peer that the tester is compared with. The tester needs no library.
 PACKAGES = ("busybox-static", "ethtool", "iperf3", "iproute2")
 TESTER = "usr/bin/podperf-tester"
@@ -205,11 +206,12 @@ def _tester() -> bytes:
 
 
 def _gather(host: Host, distribution: Mapping[str, str], packages: Sequence[str], tar: Path) -> None:
-    """Unpack the packages, with those that they need, into an archive. Equal packages give an equal archive."""
+    """Unpack the packages, with those that they need, into an archive. No program of theirs runs, so nobody needs to be
+    root for that."""
     if host.ask("which", "mmdebstrap", check=False).exit_code:
         raise Unavailable("the package mmdebstrap makes the image of the pods; once: apt-get install mmdebstrap")
     mirror = [MIRROR] if distribution["ID"] == "debian" else []
-    options = ("--mode=root", "--variant=extract", "--format=tar", '--aptopt=APT::Install-Recommends "false"')
+    options = ("--mode=chrootless", "--variant=extract", "--format=tar", '--aptopt=APT::Install-Recommends "false"')
     include = f"--include={','.join(packages)}"
     command = ("mmdebstrap", *options, include, distribution["VERSION_CODENAME"], str(tar), *mirror)
     try:
@@ -220,7 +222,8 @@ def _gather(host: Host, distribution: Mapping[str, str], packages: Sequence[str]
 
 
 def filtered(archive: bytes, left_out: Sequence[str]) -> bytes:
-    """An archive (tar) without files and folders that no pod reads, which are patterns of fnmatch."""
+    """An archive (tar) without files and folders that no pod reads, which are patterns of fnmatch. All others are
+    root's, and no program gets the rights of its owner: so it is the same, whoever has unpacked the packages."""
     buffer = io.BytesIO()
     with (
         tarfile.open(fileobj=io.BytesIO(archive)) as source,
@@ -235,6 +238,9 @@ def _kept(members: Iterable[tarfile.TarInfo], left_out: Sequence[str]) -> Iterat
     for member in members:
         path = f"{member.name.removeprefix('./')}/"
         if not any(fnmatchcase(path, f"{pattern}/*") for pattern in left_out):
+            member.uid = member.gid = 0
+            member.uname = member.gname = "root"
+            member.mode &= 0o1777
             yield member
 
 
