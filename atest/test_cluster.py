@@ -814,6 +814,7 @@ class TestJob:
         assert host["outcome"] == pods["outcome"] == "passed", (host["reason"], pods["reason"])
         assert (host["tester"]["host_network"], pods["tester"]["host_network"]) == (True, False)
         assert {each["node"] for each in host["tester"]["pods"].values()} == {"node1", "node2"}
+        assert all(0 < each["results"]["round_trip_p50"]["nanoseconds"] < 1e8 for each in (host, pods))
         page = (run.results / "conformance.html").read_text()
         assert page.index("The network of a cluster") < page.index("Share of the base line")
 

@@ -6,19 +6,22 @@ import itertools
 import json
 import os
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 
 from attempts import first
+from packets import checksums_are_right
+from podperf.frames import AddressFamily, Headers
 from podperf.hosts.base import Process
 from podperf.hosts.linux import ip, mac_address
 from podperf.kubernetes.ports import DISCARDED
 from podperf.model import AddressedTraffic, Direction, Entry, FrameSize, TrafficProfile, Trial
 from podperf.testers.software import request_line
-from test_software_tester import BINARY, Lab, ScriptedSut
+from test_software_tester import BINARY, SO_RCVBUFFORCE, Lab, ScriptedSut, enter
 from traffic import SMALL
 
 pytestmark = [
@@ -26,6 +29,7 @@ pytestmark = [
     pytest.mark.skipif(not os.access(BINARY, os.X_OK), reason=f"{BINARY} is not built"),
 ]
 LEFT, RIGHT = "10.9.0.1", "10.9.0.2"
+ADDRESSES = {AddressFamily.IPV4: (LEFT, RIGHT), AddressFamily.IPV6: ("fd09::1", "fd09::2")}
 
 
 class TwoProcesses:
@@ -46,19 +50,25 @@ class TwoProcesses:
         return process
 
     def measure(
-        self, frame: FrameSize = SMALL, flows: int = 1, train: int = 1
+        self,
+        frame: FrameSize = SMALL,
+        flows: int = 1,
+        train: int = 1,
+        parts: tuple[str, str] = ("send", "count"),
+        family: AddressFamily = AddressFamily.IPV4,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The answers of the one that sends and of the one that counts, in a new trial."""
         number = next(self._numbers)
-        entries = {Direction.LEFT_TO_RIGHT: Entry(address=RIGHT, udp_port=DISCARDED, source=LEFT)}
-        profile = TrafficProfile(frame, flows=flows)
+        left, right = ADDRESSES[family]
+        entries = {Direction.LEFT_TO_RIGHT: Entry(address=right, udp_port=DISCARDED, source=left)}
+        profile = TrafficProfile(frame, flows=flows, headers=Headers(family, udp_checksum=True))
         to_send, to_count = (
             request_line(Trial(traffic, 5000, 0.2, train=train), 0.05, self.macs, any_address=True)
             for traffic in (AddressedTraffic(profile, entries), AddressedTraffic(profile, {}))
         )
-        self._counter.send(f"{to_count} trial={number} part=count")
+        self._counter.send(f"{to_count} trial={number} part={parts[1]}")
         assert json.loads(self._counter.receive(10)) == {"counting": number}
-        self._sender.send(f"{to_send} trial={number} part=send")
+        self._sender.send(f"{to_send} trial={number} part={parts[0]}")
         sending = json.loads(self._sender.receive(10))["trial"]
         sent = {**sending, **sending["directions"][0]}
         self._counter.send(f"sent={sent['sent']}")
@@ -111,6 +121,56 @@ def test_a_sender_of_trains_computes_for_its_frames_alone(lab: Lab, both: TwoPro
         return polls["cpu_ns"] / 0.2e9, sleeps["cpu_ns"] / 0.2e9 if whole else 1.0
 
     first(lambda found: found[0] > 0.5 and found[1] < found[0] / 4, shares)
+
+
+class Arriving(threading.Thread):
+    """Keeps the frames that arrive at the left port."""
+
+    def __init__(self, lab: Lab) -> None:
+        super().__init__(daemon=True)
+        self._lab, self._ready, self._end = lab, threading.Event(), threading.Event()
+        self.frames: list[bytes] = []
+
+    def run(self) -> None:
+        enter(self._lab.left)
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as port:
+            port.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+            port.bind(("p0", 3))
+            port.settimeout(0.02)
+            self._ready.set()
+            while not self._end.is_set():
+                with suppress(TimeoutError):
+                    frame, (_, _, kind, *_) = port.recvfrom(4096)
+                    self.frames += [] if kind == socket.PACKET_OUTGOING else [frame]
+
+    def __enter__(self) -> Arriving:
+        self.start()
+        assert self._ready.wait(30)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self.join()
+
+
+@pytest.mark.parametrize("family", AddressFamily)
+def test_frames_come_back_and_their_time_at_the_far_end_does_not_count(
+    lab: Lab, both: TwoProcesses, family: AddressFamily
+) -> None:
+    """The far end changes the time of sending in the frame. Its marks and its checksums must fit."""
+    lab.forward()
+    mix = FrameSize("three sizes", (98, 570, 1518))
+
+    def whole() -> bool:
+        with Arriving(lab) as arriving:
+            sent, returned = both.measure(mix, parts=("round-trip", "return"), family=family)
+        frames = [each for each in arriving.frames if DISCARDED.to_bytes(2, "big") in each[34:60]]
+        assert all(map(checksums_are_right, frames))
+        assert not sent["corrupted"] and not returned["corrupted"]
+        counts = sent["sent"], returned["received"], sent["received"], len(frames)
+        return counts == (1000, 1000, 1000, 1000) and 0 < sent["latency"]["sum"] < returned["latency"]["sum"]
+
+    first(bool, whole)
 
 
 def test_flows_differ_in_their_udp_source_port(lab: Lab, both: TwoProcesses) -> None:

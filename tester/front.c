@@ -277,7 +277,7 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	counters_reset(&outcome.counters[0]);
 	counters_reset(&outcome.counters[1]);
 	/* In a closed loop, only its own frames may cost instructions. One that only sends is heard by its test frames. */
-	if (!request.burst && request.part != SEND && learning_begin(plan, values, &request, ports))
+	if (!request.burst && request.part != SEND && request.part != ROUND_TRIP && learning_begin(plan, values, &request, ports))
 		return -1;
 	computed = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	failed = engine->run(&request, &outcome);

@@ -45,6 +45,7 @@ static struct plan plan;
 static uint32_t flow_values[MAX_FLOWS];
 static struct counters counters[2]; /* by direction */
 static struct arrivals arrivals[2];
+static int comes_back; /* 1: frames arrive at the port that sent them */
 
 static int failed(const struct port *port, const char *what)
 {
@@ -154,7 +155,7 @@ static struct plan *packet_ring_plan(const struct request *request, uint32_t **v
 	return &plan;
 }
 
-static void account_block(struct tpacket_block_desc *block, int direction)
+static void account_block(struct tpacket_block_desc *block, int port, int direction)
 {
 	const struct running running = { plan.trial, plan.groups, MIN_HEADER, 1 };
 	unsigned char *at = (unsigned char *)block + block->hdr.bh1.offset_to_first_pkt;
@@ -170,7 +171,7 @@ static void account_block(struct tpacket_block_desc *block, int direction)
 			      header->hv1.tp_vlan_tci;
 		if (!account(frame, frame + header->tp_snaplen, direction, &running, &counters[direction],
 			     &arrivals[direction], &sent_at))
-			neighbours_take(!direction, frame, header->tp_snaplen, tag);
+			neighbours_take(port, frame, header->tp_snaplen, tag);
 		else if (counters[direction].received == 1)
 			counters[direction].tag = tag;
 		if (sent_at)
@@ -180,13 +181,15 @@ static void account_block(struct tpacket_block_desc *block, int direction)
 }
 
 /* Empty a block of a ring, if the kernel has handed one over. Returns 1 then. */
-static int receive_block(struct ring_port *side, int direction)
+static int receive_block(int port)
 {
+	struct ring_port *side = &sides[port];
 	struct tpacket_block_desc *block = (void *)(side->ring + (size_t)side->block * BLOCK_BYTES);
 
 	if (!(__atomic_load_n(&block->hdr.bh1.block_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
 		return 0;
-	account_block(block, direction);
+	/* a frame that arrives on the right goes left to right: direction 0 */
+	account_block(block, port, comes_back ? port : !port);
 	__atomic_store_n(&block->hdr.bh1.block_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
 	side->block = (side->block + 1) % BLOCKS;
 	return 1;
@@ -196,8 +199,7 @@ static int receive_block(struct ring_port *side, int direction)
 static void receive(void)
 {
 	for (int i = 0; i < 2; i++)
-		/* a frame that arrives on the right goes left to right: direction 0 */
-		for (int j = 0; !sides[i].port->absent && j < BLOCKS_OF_A_BATCH && receive_block(&sides[i], !i); j++)
+		for (int j = 0; !sides[i].port->absent && j < BLOCKS_OF_A_BATCH && receive_block(i); j++)
 			;
 }
 
@@ -295,17 +297,18 @@ static void packet_ring_listen(int milliseconds)
 	receive();
 }
 
-/* Count what arrives until the line `sent=N` says that another process has sent all frames, which are so many. */
-static int count_until_sent(const struct request *request)
+static void begin_to_count(const struct request *request)
 {
-	struct pollfd said = { .fd = STDIN_FILENO, .events = POLLIN };
-	char line[64];
-
 	plan.stream[0].due = plan.stream[1].due = FINISHED;
 	printf("{\"counting\":%u}\n", request->trial);
 	fflush(stdout);
-	while (!stopping && poll(&said, 1, 0) <= 0)
-		packet_ring_listen(LONGEST_PAUSE_MS);
+}
+
+/* Read the line `sent=N` of each direction. */
+static int read_sent(const struct request *request)
+{
+	char line[64];
+
 	for (int direction = 0; direction < 2 && !stopping; direction++) {
 		if (!request->directions[direction])
 			continue;
@@ -313,6 +316,136 @@ static int count_until_sent(const struct request *request)
 			return complain(BAD_REQUEST, "request: the number of sent frames must follow, as sent=N");
 	}
 	return 0;
+}
+
+/* Count what arrives until the line `sent=N` says that another process has sent all frames, which are so many. */
+static int count_until_sent(const struct request *request)
+{
+	struct pollfd said = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	begin_to_count(request);
+	while (!stopping && poll(&said, 1, 0) <= 0)
+		packet_ring_listen(LONGEST_PAUSE_MS);
+	return read_sent(request);
+}
+
+/* A socket that gives each frame at once, with the kernel's time of arrival. A block of a ring may take a millisecond. */
+static int open_quick_receiver(const struct ring_port *side)
+{
+	int one = 1, fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return failed(side->port, "opening a packet socket");
+	if (setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one)) || bind_to(fd, side->port, ETH_P_ALL)) {
+		failed(side->port, "preparing a packet socket");
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void swap(unsigned char *one, unsigned char *other, int bytes)
+{
+	unsigned char kept[16];
+
+	memcpy(kept, one, bytes);
+	memcpy(one, other, bytes);
+	memcpy(other, kept, bytes);
+}
+
+/* Let a test frame be sent so many ns later, as if it had not waited here. Its marks and its checksum follow. */
+static void send_later(unsigned char *frame, unsigned char *end, uint64_t waited)
+{
+	unsigned char *payload = frame + find_payload(frame, end);
+	uint32_t length = short_at(payload - UDP_HEADER + 4) - UDP_HEADER;
+	struct head sent = { LOAD(__u64, payload), LOAD(__u64, payload + 8) }, later = sent;
+	uint16_t checksum = LOAD(__u16, payload - 2), before = folded(head_sum(sent, LOAD(__u16, payload + 16)));
+	uint64_t check;
+
+	if (!(sent.moment >> 16)) /* the latency of this frame does not count */
+		return;
+	later.moment = head_moment(sent.moment, (sent.moment >> 16) + waited);
+	check = check_word(later, length);
+	STORE(__u64, payload + 8, later.moment);
+	STORE(__u16, payload + 16, check_short(check));
+	write_rest(payload, end, length, later.identity, check, 1);
+	if (checksum) { /* RFC 1624; zero would mean that there is none */
+		checksum = ~folded((uint64_t)(uint16_t)~checksum + (uint16_t)~before + head_sum(later, check_short(check)));
+		STORE(__u16, payload - 2, checksum ? checksum : 0xffff);
+	}
+}
+
+/* Send a frame back to the sender of its packet. No checksum changes with the order of the addresses. */
+static void return_frame(const struct ring_port *side, unsigned char *frame, int length)
+{
+	unsigned char *packet = frame + sizeof(struct ethhdr);
+
+	swap(frame, frame + 6, 6);
+	if (*packet >> 4 == 4)
+		swap(packet + 12, packet + 16, 4);
+	else
+		swap(packet + 8, packet + 24, 16);
+	send(side->sender, frame, length, 0); /* a frame that finds no place is lost, as on a NIC */
+}
+
+/* The time of arrival that the kernel tells with a frame. 0 if it tells none. */
+static uint64_t arrival_of(struct msghdr *message)
+{
+	struct cmsghdr *told = CMSG_FIRSTHDR(message);
+	struct timespec at;
+
+	if (!told || told->cmsg_type != SCM_TIMESTAMPNS)
+		return 0;
+	memcpy(&at, CMSG_DATA(told), sizeof(at));
+	return at.tv_sec * 1000000000ULL + at.tv_nsec;
+}
+
+/* Return the frames that have arrived. Their time here does not count: it is the latency that this end tells. */
+static void return_arrived(const struct ring_port *side, int fd, int direction)
+{
+	const struct running running = { plan.trial, plan.groups, MIN_HEADER, 1 };
+	static unsigned char frame[MAX_LENGTH];
+	char control[CMSG_SPACE(sizeof(struct timespec))];
+	struct iovec vector = { frame, sizeof(frame) };
+	struct counters *counted = &counters[direction];
+
+	for (;;) {
+		struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1, .msg_control = control,
+					  .msg_controllen = sizeof(control) };
+		int length = recvmsg(fd, &message, 0);
+		uint64_t received = counted->received, arrived_at, now;
+		__u64 sent_at;
+
+		if (length < 0)
+			return;
+		account(frame, frame + length, direction, &running, counted, &arrivals[direction], &sent_at);
+		if (counted->received == received)
+			continue; /* another sender's frame, or a damaged one */
+		arrived_at = arrival_of(&message);
+		now = clock_ns(CLOCK_REALTIME);
+		if (arrived_at && arrived_at < now) {
+			account_latency(counted, arrived_at, now);
+			send_later(frame, frame + length, now - arrived_at);
+		}
+		return_frame(side, frame, length);
+	}
+}
+
+/* As count_until_sent(), and each frame goes back. The ring fills meanwhile, and nobody reads it. */
+static int return_until_sent(const struct request *request)
+{
+	int port = sides[LEFT].port->absent ? RIGHT : LEFT, direction = request->directions[0] ? 0 : 1;
+	int fd = open_quick_receiver(&sides[port]);
+	struct pollfd awaited[2] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
+
+	if (fd < 0)
+		return -1;
+	begin_to_count(request);
+	while (!stopping && !(poll(awaited, 2, -1) > 0 && awaited[0].revents))
+		return_arrived(&sides[port], fd, direction);
+	close(fd);
+	return read_sent(request); /* the sender waits for its frames before it tells their number */
 }
 
 /* The number of frames that did not fit into the ring since the last call. */
@@ -342,17 +475,21 @@ static int packet_ring_run(const struct request *request, struct outcome *outcom
 		sides[i].batch = 1; /* the first frame shows how long one takes */
 		ring_drops(&sides[i]);
 	}
-	if (request->part == COUNT ? count_until_sent(request) : send_all(request))
+	comes_back = request->part == ROUND_TRIP;
+	if (request->part == COUNT ? count_until_sent(request) :
+	    request->part == RETURN ? return_until_sent(request) : send_all(request))
 		return -1;
 	for (int i = 0; i < 2; i++) /* the direction with this number starts at the port with this number */
 		plan.stream[i].sent -= sides[i].unsent;
-	if (request->part != SEND)
+	if (request->part != SEND && request->part != RETURN)
 		wait_for_arrivals(&plan, request, arrived);
 	for (int i = 0; i < 2; i++) {
 		uint64_t drops = ring_drops(&sides[i]);
 
 		counters_add(&outcome->counters[i], &counters[i]);
 		outcome->last_lost[i] = last_lost(&arrivals[i], plan.stream[i].sent);
+		if (request->part == RETURN)
+			continue;
 		if (drops)
 			snprintf(outcome->own_drops_reason, sizeof(outcome->own_drops_reason),
 				 "the receive ring of %s was full", sides[i].port->interface);

@@ -29,6 +29,7 @@
  *
  * A trial of two processes, each with one port, has the same trial=7 in both requests. The request of the one that sends
  * has part=send. The request of the other one has part=count, and a line sent=50000 follows when all frames are sent.
+ * For round trips the parts are round-trip and return. The one that returns frames tells as latency how long it had them.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -247,8 +248,13 @@ static int read_burst(const char *key, const char *value, unsigned int *frames)
 
 static int read_part(const char *key, const char *value, enum part *part)
 {
-	*part = !strcmp(value, "send") ? SEND : COUNT;
-	return *part == COUNT && strcmp(value, "count") ? bad(key, value, "send or count") : 0;
+	static const char *const names[] = { [SEND] = "send", [COUNT] = "count", [ROUND_TRIP] = "round-trip",
+					     [RETURN] = "return" };
+
+	for (*part = SEND; *part <= RETURN; (*part)++)
+		if (!strcmp(value, names[*part]))
+			return 0;
+	return bad(key, value, "send, count, round-trip or return");
 }
 
 static int read_word(char *key, char *value, struct request *request)
@@ -327,7 +333,7 @@ static int check_headers(struct request *request)
 			return complain(BAD_REQUEST, "request: a header is of group %d, and there are %u", i % MAX_GROUPS + 1,
 					request->groups);
 		if (!entry->bytes && i % MAX_GROUPS < (int)request->groups && request->directions[i / MAX_GROUPS] &&
-		    request->part != COUNT)
+		    request->part != COUNT && request->part != RETURN)
 			return complain(BAD_REQUEST, "request: there is no header %s of group %d", direction_name[i / MAX_GROUPS],
 					i % MAX_GROUPS + 1);
 		if (entry->bytes && layout->bytes && entry->bytes != layout->bytes)

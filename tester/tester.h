@@ -65,8 +65,11 @@ struct entry { /* the header of the frames of one group of flows */
 	unsigned char header[MAX_HEADER];
 };
 
-/* What this process does in a trial. In a trial of two processes, one of them sends, and the other one counts. */
-enum part { WHOLE, SEND, COUNT };
+/*
+ * What this process does in a trial. In a trial of two processes, one of them sends, and the other one counts. Or one of
+ * them sends and counts what comes back, and the other one returns each frame.
+ */
+enum part { WHOLE, SEND, COUNT, ROUND_TRIP, RETURN };
 
 struct request {
 	double load; /* frames/s and direction; 0: as fast as possible */

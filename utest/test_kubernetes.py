@@ -29,9 +29,10 @@ from podperf.kubernetes.rights import OF_A_RUN
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
 from podperf.kubernetes.running_pods import PodDidNotStart, await_phase, why_ended, why_not_running
 from podperf.kubernetes.settings import KubernetesSettings
-from podperf.kubernetes.tester import KubernetesTester, combined
+from podperf.kubernetes.tester import KubernetesTester, combined, round_trip
 from podperf.kubernetes.tester_objects import SERVICE_PORT, planned, policies
 from podperf.kubernetes.unreached_service import why_unreached
+from podperf.methods.latency import LatencyResult
 from podperf.model import Direction, Trial
 from podperf.testers import TESTERS
 from podperf.testers.base import TesterPort
@@ -580,6 +581,21 @@ def test_a_result_of_trains_has_the_cpu_time_of_both_processes() -> None:
     del counted["cpu_ns"]
     older = combined(replace(TRIAL, train=32), sent, counted).cpu_time
     assert older is not None and older.total is None and "build the image again" in older.unread
+
+
+def test_a_round_trip_is_counted_where_it_began() -> None:
+    latency = {"min": 1, "sum": 990, "max": 9, "counts": [[3, 990]]}
+    sent = answer(intended=1000, sent=1000, received=990, latency=latency)
+    result = round_trip(replace(TRIAL, round_trip=True), sent, answer(received=995, latency={**latency, "max": 99}))
+    assert (result.sent, result.received, result.invalid) == (1000, 990, None)
+    assert result.latency is not None and result.latency.maximum == 9
+    assert set(LatencyResult(result, 0.5, "PDR").metrics) == {
+        "round_trip_p50",
+        "round_trip_p99",
+        "round_trip_variation",
+    }
+    full = {**sent, "own_drops": 5, "own_drops_reason": "the receive ring of eth0 was full"}
+    assert "the tester itself lost 5 frames" in str(round_trip(TRIAL, full, answer()).invalid)
 
 
 def test_troubles_of_both_processes_count() -> None:

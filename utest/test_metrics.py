@@ -74,11 +74,12 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
     results = {name: method.on(chain) for name, method in METHODS.items()}
     further = {name: result.metrics for name, result in results.items() if result is not None}
     timed = replace(at_half.trial, cpu_time=CpuTime({"receive thread of w-left": 1e9}))
+    there_and_back = replace(at_half.trial, trial=replace(at_half.trial.trial, round_trip=True))
     cost = CostResult({burst: Builds((5000.0,)) for burst in BURSTS}, {}, {})
     found = {
         "mrr": mrr.metrics,
         "ndrpdr": search.metrics,
-        "latency": at_half.metrics,
+        "latency": {**at_half.metrics, **replace(at_half, trial=there_and_back).metrics},
         "cpu_time": CpuTimeResult(replace(at_half, trial=timed)).metrics,
         "cost": cost.metrics,
         **further,

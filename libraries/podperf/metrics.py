@@ -245,6 +245,25 @@ def _latency_at(step: str, words: str) -> Iterator[Metric]:
         )
 
 
+def _round_trips() -> Iterator[Metric]:
+    """Median, 99th percentile and variation of round-trip times, where the two ends have different clocks."""
+    for name, label, head, meaning in (
+        ("round_trip_p50", "round trip p50", "RTT p50", "the round-trip time that half of the frames do not exceed"),
+        ("round_trip_p99", "round trip p99", "RTT p99", "the round-trip time that 99 % of the frames do not exceed"),
+        ("round_trip_variation", "round trip variation", "RTT PDV", DELAY_VARIATION),
+    ):
+        yield Metric(
+            name,
+            label=label,
+            head=head,
+            quantity=LATENCY,
+            method="latency",
+            meaning=f"{meaning}, at half the PDR, without the time in which the far end had the frame",
+            needs=frozenset((Need.CLOCK, Need.STAMPS)),
+            only_on_pages=name == "round_trip_variation",
+        )
+
+
 def _application_traffic() -> Iterator[Metric]:
     """The rates of each kind, and the CPU time of one stream and of one client."""
     one, requests = "of one TCP stream by iperf3", "by netperf: a request and a response of one byte, one at a time"
@@ -335,6 +354,7 @@ METRICS: dict[str, Metric] = {
             needs=frozenset((Need.CLOCK, Need.STAMPS)),
             only_on_pages=True,
         ),
+        *_round_trips(),
         Metric(
             "cpu_time",
             label="CPU time a frame",

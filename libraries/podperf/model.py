@@ -284,7 +284,8 @@ class Trial:
     With `loop`, frames go in a closed loop, and `load` has no meaning. `duration` is then the longest time allowed.
     `train` frames leave together (a power of two, at most 64), at the same mean load. With `frames`, so many frames
     leave in each direction, and `duration` is the longest time allowed. With `overload`, this part goes first, and
-    `load` and `duration` are of the part that follows without a gap.
+    `load` and `duration` are of the part that follows without a gap. With `round_trip`, the far end sends each frame
+    back, and frames and latencies are counted where they were sent.
     """
 
     traffic: AddressedTraffic
@@ -294,6 +295,7 @@ class Trial:
     train: int = 1
     frames: int = 0
     overload: Overload | None = None
+    round_trip: bool = False
 
     @property
     def mean_load(self) -> float:

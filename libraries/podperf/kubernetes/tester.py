@@ -296,6 +296,12 @@ class KubernetesTester:
         ended = first_ended(self._place, nodes)
         return None if ended is None else f"pod {ended[0]} on {nodes[ended[0]]} ended while it measured: {ended[1]}"
 
+    @property
+    def _returns_frames(self) -> bool:
+        """Both ends are pods on two nodes, and no Service translates the addresses of one way only."""
+        machines = {pod.machine for pod in self.pods.values()}
+        return len(machines) > 1 and self._settings.destination == "pod"
+
     @understood("a pod of the tester")
     def _measure(self, trial: Trial, entries: Mapping[Direction, Entry]) -> TrialResult:
         (direction,) = trial.traffic.directions
@@ -304,14 +310,17 @@ class KubernetesTester:
         )
         self._trial = self._trial % 65535 + 1
         (back,) = {*Direction} - {direction}  # of the learning frames of the one that counts
-        counter.request(f"{self._request(trial, entries, back, counter)} part=count")
+        sends, counts = ("round-trip", "return") if trial.round_trip else ("send", "count")
+        counter.request(f"{self._request(trial, entries, back, counter)} part={counts}")
         counter.answer({"counting"}, ANSWER_TIMEOUT)
-        sender.request(f"{self._request(trial, entries, direction, sender)} part=send")
+        sender.request(f"{self._request(trial, entries, direction, sender)} part={sends}")
         time.sleep(trial.longest)
         sent = sender.answer({"trial"}, ANSWER_TIMEOUT)["trial"]
         (sending,) = sent["directions"]
         counter.request(f"sent={whole(sending, 'sent')}")
         counted = counter.answer({"trial"}, ANSWER_TIMEOUT)["trial"]
+        if trial.round_trip:
+            return round_trip(trial, sent, counted)
         # Clocks of two machines differ by more than a frame takes.
         return combined(trial, sent, counted, same_clock=sender.machine == counter.machine)
 
@@ -345,6 +354,7 @@ class KubernetesTester:
             server=f"{self._api.where} (Kubernetes {self._server})",
             engine_remark=self._remark,
             reads_cpu_time=self._remark is not None,  # receive threads are no part of a pod
+            returns_frames=self._returns_frames,
         )
 
     @understood("a pod of the tester")
@@ -434,6 +444,21 @@ def combined(
             " and ".join(filter(None, (words(each, "own_drops_reason") for each in (sent, counted)))),
         ),
     )
+
+
+def round_trip(trial: Trial, sent: Mapping[str, Any], returned: Mapping[str, Any]) -> TrialResult:
+    """The result of the process that sent the frames, and got them back."""
+    (direction,) = map(direction_result, sent["directions"])
+    result = TrialResult(
+        trial=trial,
+        started=real(sent, "started"),
+        directions=(direction,),
+        stray=whole(sent, "stray") + whole(returned, "stray"),
+        own_drops=whole(sent, "own_drops"),
+        elapsed=real(sent, "elapsed"),
+    )
+    trouble = words(sent, "unready") or words(returned, "unready")
+    return judged(result, Account(trouble, words(sent, "own_drops_reason")))
 
 
 def _cpu_time(sent: Mapping[str, Any], counted: Mapping[str, Any]) -> CpuTime:

@@ -14,6 +14,8 @@ from podperf.metrics import METRICS, Measured, Metrics
 from podperf.model import Latency, TrialResult
 from podperf.testers.base import TrialSource
 
+ONE_WAY = ("latency_p50", "latency_p99", "delay_variation")
+ROUND_TRIP = ("round_trip_p50", "round_trip_p99", "round_trip_variation")
 _RATES = ("pdr", "ndr")  # the load is a share of the first of these that was found
 
 
@@ -41,11 +43,8 @@ class LatencyResult:
         latency, variation = self.latency, self.trial.delay_variation
         if latency is None or variation is None:
             return {}
-        found = {
-            "latency_p50": latency.percentile(50),
-            "latency_p99": latency.percentile(99),
-            "delay_variation": variation,
-        }
+        names = ROUND_TRIP if self.trial.trial.round_trip else ONE_WAY
+        found = dict(zip(names, (latency.percentile(50), latency.percentile(99), variation), strict=True))
         return {
             f"{name}{suffix}": Measured(figure, unfinished=self.unfinished, doubt=self.doubt)
             for name, figure in found.items()
@@ -65,7 +64,8 @@ class LatencyResult:
     @property
     def statement(self) -> str:
         """The result in words."""
-        return f"{self.trial.trial.duration:g} s at {self.share:.0%} of the {self.of}"
+        ways = "round trips, " if self.trial.trial.round_trip else ""
+        return f"{ways}{self.trial.trial.duration:g} s at {self.share:.0%} of the {self.of}"
 
     def as_record(self) -> Mapping[str, Any]:
         """Load, loss, percentiles and delay variation. The record of the trial has the histogram."""

@@ -89,6 +89,7 @@ class ValidTrials:
     `on_trial` gets every trial as soon as it has ended, also an invalid one, before anything is decided about it. So a
     record of all trials is complete in every case. With `quietness`, every result has the noise around it. With
     `clock`, every result has the CPU time of the system under test. `train` frames leave together, if the tester can.
+    With `round_trip`, the far end sends each frame back.
 
     While `patience` lasts, a trial begins only if the measuring CPUs run near their best speed, and a disturbed trial
     is invalid. The counts of a trial do not influence this, so no result is preferred.
@@ -105,13 +106,14 @@ class ValidTrials:
         on_wait: Callable[[Speed], None] = ignore,
         clock: ThreadClock | None = None,
         train: int = 1,
+        round_trip: bool = False,
     ) -> None:
         self.maximum_load = limits.maximum_load
         self._unpaced = limits.maximum_load if limits.held else UNPACED
         self._tester, self._traffic, self._no_latency = tester, traffic, limits.doubt_of_latencies
         self._on_trial, self._quietness = on_trial, quietness
         self._patience, self._on_wait = patience or Patience(), on_wait
-        self._clock, self._train = clock, train
+        self._clock, self._train, self._round_trip = clock, train, round_trip
 
     def measure(self, load: float, duration: float) -> TrialResult:
         """One valid trial of `duration` seconds, or of the shortest duration that the tester measures well.
@@ -121,9 +123,8 @@ class ValidTrials:
         Raises TrialNotDelivered if no trial was delivered.
         """
         duration = max(duration, self._tester.shortest_trial)
-        return self._valid(
-            Trial(self._traffic, self._unpaced if load == UNPACED else load, duration, train=self._train)
-        )
+        load = self._unpaced if load == UNPACED else load
+        return self._valid(Trial(self._traffic, load, duration, train=self._train, round_trip=self._round_trip))
 
     def burst(self, frames: int) -> TrialResult:
         """One valid trial of so many frames in each direction, as fast as the tester can. Otherwise as `measure`."""

@@ -83,6 +83,7 @@ def trial_to_json(result: TrialResult, phase: str) -> dict[str, Any]:
         **({"loop": _loop_to_json(loop, result.windows)} if (loop := result.trial.loop) else {}),
         **({"train": result.trial.train} if result.trial.train > 1 else {}),
         **({"frames": result.trial.frames} if result.trial.frames else {}),
+        **({"round_trip": True} if result.trial.round_trip else {}),
         **({"overload": asdict(overload)} if (overload := result.trial.overload) else {}),
         **({"cpu_time": plain(cpu_time)} if (cpu_time := result.cpu_time) else {}),
         "directions": [_direction_to_json(direction) for direction in result.directions],

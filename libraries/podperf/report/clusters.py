@@ -15,7 +15,8 @@ from podperf.report.facts import flat
 from podperf.report.html import NOTHING, Html, TableRow, element, facts, table, titled, together
 from podperf.report.results import figure_text
 
-COLUMNS = ("mrr", "ndr", "pdr", "cpu_time", "latency_p50", "latency_p99")  # those of them that a test has
+LATENCIES = ("latency_p50", "latency_p99", "round_trip_p50", "round_trip_p99")
+COLUMNS = ("mrr", "ndr", "pdr", "cpu_time", *LATENCIES)  # those of them that a test has
 SHARE = "mrr"
 HOW_TO_READ = (
     "The base line are pods in the networks of two nodes. A share is the MRR divided by that of the base line with the "

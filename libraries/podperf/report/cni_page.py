@@ -11,9 +11,10 @@ import podperf
 from podperf.figures import kpps, percent, short
 from podperf.metrics import METRICS
 from podperf.report import svg
+from podperf.report.clusters import LATENCIES
 from podperf.report.html import TableRow, element, framed, plots, table
 
-FIGURES = ("ndr", "pdr", "cpu_time", "latency_p50", "latency_p99")  # of a row of a suite, if it has them
+FIGURES = ("ndr", "pdr", "cpu_time", *LATENCIES)  # of a row of a suite, if it has them
 HOW_TO_READ = (
     "A share is the rate of the pods divided by that of pods in the networks of the same two nodes. Both are measured "
     "by turns, and the share has the interval of the comparison (95 % confidence). The CPU of the "

@@ -79,13 +79,18 @@ class Measurement:
         return result
 
     def latency(self) -> LatencyResult | None:
-        """Latency at half the PDR, or at half the NDR if the preset seeks no PDR. None without such a rate."""
-        found = self.test.figures
-        latency = LatencyAtShare.below(found.metrics)
+        """Latency at half the PDR, or at half the NDR if the preset seeks no PDR. None without such a rate.
+
+        Between two clocks it is the round-trip time.
+        """
+        found, limits = self.test.figures, self.known_limits()
+        latency, round_trip = LatencyAtShare.below(found.metrics), self.sut.tester.facts.returns_frames
         if latency is None:
             return None
-        result = self.measure(latency)
-        found.latency, found.latency_of = result.latency, result.statement
+        source = self.test.trials(self.sut, latency.name, self.traffic, limits, round_trip=round_trip)
+        result = self.keep(latency.name, latency.run(source))
+        if not round_trip:
+            found.latency, found.latency_of = result.latency, result.statement
         return result
 
     def cpu_time(self) -> bool:

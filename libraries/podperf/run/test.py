@@ -119,10 +119,12 @@ class TestInProgress:
         limits: TesterLimits,
         clock: ThreadClock | None = None,
         train: int = 1,
+        round_trip: bool = False,
     ) -> ValidTrials:
         """Trials of this phase across this system under test. Each one is recorded when it ends.
 
         With `clock`, each trial has the CPU time that the clock reads around it. `train` frames leave together.
+        With `round_trip`, the far end sends each frame back.
         """
         return ValidTrials(
             sut.tester,
@@ -134,6 +136,7 @@ class TestInProgress:
             self.progress.waiting,
             clock,
             train,
+            round_trip,
         )
 
     def trial_ended(self, sut: SystemUnderTest, phase: str, result: TrialResult) -> None:

@@ -139,7 +139,7 @@ class TesterFacts:
     `copies`: the tester receives copies of the frames that arrive at an interface, and the kernel handles the frames
     themselves. `fallback`: another engine; its frames may arrive on interfaces that drop the frames of `engine`.
     `reads_cpu_time`: the network under test works in the time of the tester's own processes, and a result of trains has
-    this time.
+    this time. `returns_frames`: the two ends have different clocks, and the far one can send frames back.
     """
 
     name: str
@@ -153,6 +153,7 @@ class TesterFacts:
     fallback: Engine | None = None
     abilities: frozenset[Ability] = frozenset()
     reads_cpu_time: bool = False
+    returns_frames: bool = False
 
     def demand(self, ability: Ability) -> None:
         """Raises Unavailable if the tester lacks this ability."""
