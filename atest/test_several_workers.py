@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -21,12 +22,22 @@ from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, ip, ip_json, mac_address
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import NetworkNamespace, namespaces_named
-from podperf.model import BOTH_DIRECTIONS, Chain, Direction, DirectionResult, FrameSize, TrafficProfile, Trial
+from podperf.model import (
+    BOTH_DIRECTIONS,
+    AddressedTraffic,
+    Chain,
+    Direction,
+    DirectionResult,
+    FrameSize,
+    TrafficProfile,
+    Trial,
+)
 from podperf.observation import State
 from podperf.preflight.checks import check
 from podperf.testbed.access import lock, machines_of
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
+from podperf.testers.base import UNPACED
 from podperf.topology import Topology, load_topology
 from robot_run import ROOT, Robot, mrr_suite
 from ssh_machine import SECOND_ADDRESS, SshMachine, ssh_machine
@@ -223,6 +234,34 @@ def test_frames_cross_two_workers_of_this_machine_in_both_directions(here: Testb
                 assert described["overhead_bytes"] == 50
                 assert [each["settings"]["id"] for each in described["interfaces"].values()] == [100, 100]
     assert not namespaces_named(LocalHost())
+
+
+def test_vxlan_forwards_half_of_what_a_cable_does(here: Testbed) -> None:
+    """By turns, as fast as the tester sends. What it sends arrives, or is among the losses that the kernel counts."""
+    rates: dict[str, list[int]] = {"cable": [], "vxlan": []}
+    for join in [*rates] * 3:
+        with here.build(Chain("routed", 2, workers=2, join=join), SMALL, (Direction.LEFT_TO_RIGHT,)) as sut:
+            traffic = addressed(TrafficProfile(SMALL, (Direction.LEFT_TO_RIGHT,), 16), sut)
+            sut.probe(traffic)
+
+            def measure(sut: SystemUnderTest = sut, traffic: AddressedTraffic = traffic) -> tuple[DirectionResult, int]:
+                before = dropped(sut)
+                trial = sut.tester.measure(Trial(traffic, UNPACED, 0.5))
+                (found,) = trial.directions
+                assert not found.duplicated and not found.corrupted
+                return found, dropped(sut) - before + trial.own_drops
+
+            result, _ = first(lambda found: found[0].lost == found[1], measure)
+            rates[join].append(result.received)
+    assert median(rates["vxlan"]) >= 0.5 * median(rates["cable"]), rates
+
+
+def dropped(sut: SystemUnderTest) -> int:
+    """Frames that the interfaces of workers and pods have dropped so far."""
+    sites = [part.site for part in sut.parts if part.site is not None]
+    hosts = [host for site in sites for host in (site.worker.host, *(pod.host for pod in site.pods))]
+    counts = [link["stats64"] for host in hosts for link in ip_json(host, "-statistics", "link", "show")]
+    return sum(each[way]["dropped"] for each in counts for way in ("rx", "tx"))
 
 
 @pytest.mark.slow
