@@ -164,7 +164,8 @@ def _network(run: Run) -> tuple[str, int]:
     """What the cluster shows of its network, and the MTU of frames between pods on two nodes."""
     tester = run.session.equipment.testbed.tester_with_ports()
     assert isinstance(tester, KubernetesTester)
-    return tester.network.words, tester.describe()["pods"]["left"]["route_mtu"]
+    pod = tester.describe()["pods"]["left"]
+    return tester.network.words, pod["route_mtu"] or pod["mtu"]  # a route without an MTU has that of the interface
 
 
 def comparison_of(way: Way) -> str:
