@@ -62,6 +62,7 @@ _COMMAND = """#!/bin/sh
 exec PYTHON -I -B -m podperf --no-install "$@"
 """
 BUILD_TIMEOUT = 600.0  # seconds
+_UNPACK = ("--mode=chrootless", "--variant=extract", "--format=tar", '--aptopt=APT::Install-Recommends "false"')
 # Nothing in a pod reads these files and folders.
 _LEFT_OUT = ("dev", "usr/share", "usr/lib/x86_64-linux-gnu/perl", "usr/lib/x86_64-linux-gnu/gconv", "var")
 # DPDK's package for developers needs those of Python, of headers and of libraries for the linker.
@@ -106,7 +107,7 @@ def ready_image(host: Host, say: Callable[[str], None], wanted: PodImage) -> Arc
 def _packages(host: Host, wanted: PodImage, say: Callable[[str], None]) -> Path:
     """An archive (tar) with the unpacked packages, from the cache, or made now. No change of podperf changes it."""
     distribution, names = _distribution(host), wanted.packages
-    tag = f"packages-{digest_of([*names, *wanted.left_out, distribution['VERSION_CODENAME']])}"
+    tag = f"packages-{digest_of([*_UNPACK, *names, *wanted.left_out, distribution['VERSION_CODENAME']])}"
     archive = CACHE / f"{tag}.tar"
     if archive.exists():
         return archive
@@ -211,9 +212,8 @@ def _gather(host: Host, distribution: Mapping[str, str], packages: Sequence[str]
     if host.ask("which", "mmdebstrap", check=False).exit_code:
         raise Unavailable("the package mmdebstrap makes the image of the pods; once: apt-get install mmdebstrap")
     mirror = [MIRROR] if distribution["ID"] == "debian" else []
-    options = ("--mode=chrootless", "--variant=extract", "--format=tar", '--aptopt=APT::Install-Recommends "false"')
     include = f"--include={','.join(packages)}"
-    command = ("mmdebstrap", *options, include, distribution["VERSION_CODENAME"], str(tar), *mirror)
+    command = ("mmdebstrap", *_UNPACK, include, distribution["VERSION_CODENAME"], str(tar), *mirror)
     try:
         host.do("env", "SOURCE_DATE_EPOCH=0", *command, timeout=BUILD_TIMEOUT)
     except CommandFailed as error:
