@@ -52,7 +52,7 @@ struct layout {
 struct pace {
 	__u64 gap;        /* between frames, or between trains, with fraction */
 	__u64 allowance;  /* ns; a frame that is late by at most this leaves at once */
-	__u64 spacing;    /* ns between frames that are later than `allowance` */
+	__u64 spacing;    /* ns between frames, or between trains, that are later than `allowance` */
 };
 
 struct header { /* of the frames of one group of flows */
@@ -169,7 +169,7 @@ INLINE int next_stream(struct plan *plan, __u64 now)
 		return -1;
 	}
 	lateness = elapsed - (stream->due >> FRACTION_BITS);
-	if (lateness > stream->pace.allowance) {
+	if (lateness > stream->pace.allowance && !(stream->sent & stream->train)) { /* frames of a train stay together */
 		if (elapsed < stream->not_before)
 			return -1;
 		if (elapsed - stream->not_before > CATCH_UP_SLACK_NS)

@@ -455,7 +455,7 @@ static struct pace pace_make(double load, unsigned int train)
 	long double gap = 1e9L / load, at_once = train > 8 ? 2 * train : 16; /* frames */
 
 	return (struct pace){ .gap = llroundl(gap * (1 << FRACTION_BITS)) * train, .allowance = fmaxl(at_once * gap, 20000),
-			      .spacing = gap * 3 / 4 };
+			      .spacing = gap * 3 / 4 * train };
 }
 
 static void stream_pace(struct stream *stream, const struct request *request, int both)

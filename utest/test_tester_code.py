@@ -638,6 +638,17 @@ def test_frames_of_a_train_are_due_together_and_the_mean_rate_stays(code: Code, 
     assert starts[-1] - starts[0] == pytest.approx((len(trains) - 1) * train * 10_000, abs=200)
 
 
+def test_late_trains_stay_together_and_come_faster_until_the_stall_is_made_up_for(code: Code) -> None:
+    code.begin("load=100000 duration=0.05 train=32")
+    sent = [now for now, _ in departures(code, clock(100, stalls={10_000_000: 5_000_000}))]
+    assert len(sent) == 5000
+    trains = [sent[place : place + 32] for place in range(0, len(sent), 32)]
+    assert all(each[-1] - each[0] == (len(each) - 1) * 100 for each in trains)
+    gaps = [later[0] - earlier[0] for earlier, later in pairwise(trains)]
+    assert sum(235_000 < gap < 245_000 for gap in gaps) > 40, "three quarters of the usual 320 us"
+    assert sum(gap < 235_000 for gap in gaps) <= 4, "trains that are late by two at most leave at once"
+
+
 def test_a_stall_is_made_up_for_without_a_burst(code: Code) -> None:
     code.begin("load=1000000 duration=0.05")
     sent = [now for now, _ in departures(code, clock(100, stalls={10_000_000: 5_000_000}))]
