@@ -115,12 +115,13 @@ class PodFacts:
         own one. Unavailable if Multus has not given this interface an address."""
         status = pod["status"]
         own = (each["ip"] for each in status.get("podIPs", ()))
-        addresses = by_family(own if interface is None else _attached(pod, interface))
+        addresses = by_family(own if interface is None else attached_addresses(pod, interface))
         image = status["containerStatuses"][0]["imageID"]
         return cls(pod["metadata"]["name"], pod["spec"]["nodeName"], addresses, image)
 
 
-def _attached(pod: Mapping[str, Any], interface: str) -> Sequence[str]:
+def attached_addresses(pod: Mapping[str, Any], interface: str) -> Sequence[str]:
+    """The addresses of an interface that Multus has attached. Unavailable if it has none, or is not there."""
     try:
         found = multus.attached(pod)
     except PodperfError as error:

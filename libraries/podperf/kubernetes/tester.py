@@ -16,10 +16,18 @@ from podperf.frames import Address, AddressFamily, Headers
 from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.pod_network import PodNetwork
-from podperf.kubernetes.ports import DISCARDED, Outside, OutsidePort, PodFacts, PodPort, TesterEnd
+from podperf.kubernetes.ports import (
+    DISCARDED,
+    Outside,
+    OutsidePort,
+    PodFacts,
+    PodPort,
+    TesterEnd,
+    attached_addresses,
+)
 from podperf.kubernetes.recognition import Recognition
 from podperf.kubernetes.run_namespace import RunNamespace
-from podperf.kubernetes.running_pods import READ, PodPlacement, await_phase, first_ended
+from podperf.kubernetes.running_pods import READ, PodDidNotStart, PodPlacement, await_phase, first_ended
 from podperf.kubernetes.settings import TESTER_SCHEMA, KubernetesSettings
 from podperf.kubernetes.tester_objects import (
     INDICES,
@@ -131,7 +139,12 @@ class KubernetesTester:
                 if settings.host_network and error.status == 403:
                     raise Unavailable(f"the cluster allows no pod in the network of a node: {error.message}") from error
                 raise
-            running = await_phase(self._place, name, timeout=settings.start_timeout)
+            try:
+                running = await_phase(self._place, name, timeout=settings.start_timeout)
+            except PodDidNotStart:
+                if settings.interface is not None:  # without it the program ends at once
+                    attached_addresses(self._place.pod(name), settings.interface)
+                raise
             facts = PodFacts.of(running, settings.interface)
             node = manifests.NodeOf(facts.node, other=settings.nodes > 1)
             ports[side] = PodPort(self._api, self._place.name, side, facts)
