@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -48,6 +50,12 @@ class TwoProcesses:
         ready = json.loads(process.receive(10))["ready"]
         assert len(ready["ports"]) == 1
         return process
+
+    def stop_far_end(self, seconds: float) -> None:
+        """Let the process that counts stand still for some time."""
+        os.kill(self._counter.pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(self._counter.pid, signal.SIGCONT)
 
     def measure(
         self,
@@ -162,13 +170,17 @@ def test_frames_come_back_and_their_time_at_the_far_end_does_not_count(
     mix = FrameSize("three sizes", (98, 570, 1518))
 
     def whole() -> bool:
+        stopped = threading.Timer(0.1, both.stop_far_end, [0.05])
         with Arriving(lab) as arriving:
+            stopped.start()
             sent, returned = both.measure(mix, parts=("round-trip", "return"), family=family)
+        stopped.join()
         frames = [each for each in arriving.frames if DISCARDED.to_bytes(2, "big") in each[34:60]]
         assert all(map(checksums_are_right, frames))
         assert not sent["corrupted"] and not returned["corrupted"]
-        counts = sent["sent"], returned["received"], sent["received"], len(frames)
-        return counts == (1000, 1000, 1000, 1000) and 0 < sent["latency"]["sum"] < returned["latency"]["sum"]
+        back = len(frames) >= sent["received"] > 0.9 * sent["sent"] > 90
+        held = returned["latency"]["max"] > 40e6 and 0 < sent["latency"]["max"] < 20e6
+        return back and held and returned["received"] >= sent["received"]
 
     first(bool, whole)
 
