@@ -237,7 +237,7 @@ def test_frames_cross_two_workers_of_this_machine_in_both_directions(here: Testb
 
 
 def test_vxlan_forwards_half_of_what_a_cable_does(here: Testbed) -> None:
-    """By turns, as fast as the tester sends. What it sends arrives, or is among the losses that the kernel counts."""
+    """By turns, as fast as the tester sends. Each frame arrives, or the kernel counts its loss."""
     rates: dict[str, list[int]] = {"cable": [], "vxlan": []}
     for join in [*rates] * 3:
         with here.build(Chain("routed", 2, workers=2, join=join), SMALL, (Direction.LEFT_TO_RIGHT,)) as sut:

@@ -226,7 +226,7 @@ def log_in(kubeconfig: str | None, context: str | None) -> Api:
 
 
 def _where_wrong(files: str, error: Exception) -> str:
-    """What is wrong with a kubeconfig, and the line if it is known."""
+    """The fault of a kubeconfig, and the line if it is known."""
     from yaml import YAMLError  # noqa: PLC0415
 
     if not isinstance(error, YAMLError):  # for example a text, or a list in place of a mapping

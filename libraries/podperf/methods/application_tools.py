@@ -84,7 +84,7 @@ class TrafficKind:
 
 
 def read_iperf3(host: Host, done: Completed) -> Traffic:
-    """What arrived at iperf3's server, by its JSON."""
+    """The traffic that arrived at iperf3's server, by its JSON."""
     answer = json_answer(host, "iperf3", done.stdout or done.stderr, _object)
     if error := answer.get("error"):
         raise PodperfError(f"on {host.name}, iperf3: {str(error)[:500]}")

@@ -91,7 +91,7 @@ class ApplicationTrafficResult:
 
     @property
     def runs(self) -> int:
-        """Of each kind."""
+        """The runs of each kind."""
         return len(self.series[0].runs)
 
     @property

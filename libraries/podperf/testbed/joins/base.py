@@ -44,7 +44,7 @@ class JoinEnd:
 
 @dataclass(frozen=True)
 class Join:
-    """What carries frames between two workers. This class is a cable alone.
+    """The carrier of frames between two workers. This class is a cable alone.
 
     `overhead` is the number of bytes that a frame has more on the cable. A join `between_routers` carries IP packets
     without Ethernet headers, or leads where routes lead: only data planes that route can use it.
