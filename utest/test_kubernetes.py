@@ -750,6 +750,11 @@ def test_a_cluster_of_one_node_has_no_place_for_the_second_pod() -> None:
     fake = FakeApi({"/api/v1/namespaces/mine/pods/p": pod})
     with pytest.raises(Unavailable, match="the cluster has one"):
         await_phase(RunNamespace(cluster(fake), "mine"), "p")
+    waits = manifests.pod("p", "r", [], ["x"], PodWishes("i", alone=True), manifests.NodeOf("node1"))
+    fake.objects["/api/v1/namespaces/mine/pods/p"] = waits | {"status": {"conditions": [scheduled]}}
+    with pytest.raises(PodDidNotStart, match="no node takes it"):  # for the pods of another run, which will end
+        await_phase(RunNamespace(cluster(fake), "mine"), "p", timeout=0)
+    fake.objects["/api/v1/namespaces/mine/pods/p"] = pod
     scheduled["message"] = said.replace("0/1", "0/2")
     with pytest.raises(PodDidNotStart, match="no node takes it"):
         await_phase(RunNamespace(cluster(fake), "mine"), "p", timeout=0)

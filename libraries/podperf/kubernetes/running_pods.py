@@ -103,10 +103,17 @@ def _said(events: Sequence[str]) -> str:
 
 def _needs_second_node(pod: Mapping[str, Any]) -> bool:
     """Whether the scheduler has looked at the only node for a pod that must not be on the node of another one."""
-    looked = (
-        str(each.get("message")) for each in pod["status"].get("conditions", ()) if each["type"] == "PodScheduled"
-    )
-    return any(each.startswith("0/1 nodes") for each in looked) and '"NotIn"' in json.dumps(pod.get("spec", {}))
+    affinity = pod.get("spec", {}).get("affinity", {}).get("nodeAffinity", {})
+    said = _said_by_scheduler(pod)
+    return said is not None and said.startswith("0/1 nodes") and '"NotIn"' in json.dumps(affinity)
+
+
+def _said_by_scheduler(pod: Mapping[str, Any]) -> str | None:
+    """Why no node takes a pod. None if a node has it, or if the scheduler has not looked yet."""
+    for condition in pod["status"].get("conditions", ()):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return str(condition.get("message", condition.get("reason")))
+    return None
 
 
 def why_not_running(pod: Mapping[str, Any]) -> tuple[str, bool]:
@@ -119,9 +126,8 @@ def why_not_running(pod: Mapping[str, Any]) -> tuple[str, bool]:
         waiting = each.get("state", {}).get("waiting")
         if waiting and waiting.get("reason") in _HOPELESS:
             return _reason(waiting), True
-    for condition in status.get("conditions", ()):
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return f"no node takes it ({str(condition.get('message', condition.get('reason')))[:_MOST_TOLD]})", False
+    if (said := _said_by_scheduler(pod)) is not None:
+        return f"no node takes it ({said[:_MOST_TOLD]})", False
     if not status.get("startTime") and (node := pod.get("spec", {}).get("nodeName")):
         return f"the kubelet of node {node} has not taken it yet: does it run there?", False
     return "it has not started yet", False
