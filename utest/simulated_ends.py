@@ -35,7 +35,7 @@ class RecordedTools(Commands):
         said = " ".join(command)
         self.commands.append(said)
         if command[:2] == ("sh", "-c"):  # is it installed?
-            return Completed(command, int(command[-1] in self.absent), "", "")
+            return Completed(command, int(command[-1].split()[-1] in self.absent), "", "")
         return Completed(command, 0, _answer(said), "")
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:

@@ -85,7 +85,7 @@ def _of_a_cluster(record: Record) -> Iterator[tuple[str, str]]:
 
     The address of the API server stands for a cluster whose UID is not known.
     """
-    cluster: Mapping[str, Any] = record.tester.get("cluster") or {}
+    cluster = record.cluster
     if not cluster:
         return
     yield "cluster", str(cluster.get("uid") or cluster.get("server") or "")

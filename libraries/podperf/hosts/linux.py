@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -201,6 +202,13 @@ def module_as_before(host: Host, module: str) -> Iterator[None]:
     yield
     if not loaded:
         host.do("sh", "-c", unloading(module))
+
+
+def path_of(host: Host, command: str) -> str | None:
+    """Where a command is. None if it is not installed. On Debian only root has /usr/sbin in its PATH."""
+    where = f"PATH=$PATH:/usr/sbin:/sbin command -v {shlex.quote(command)}"
+    done = host.ask("sh", "-c", where, check=False, assumed="")
+    return None if done.exit_code else done.stdout.strip()
 
 
 def package_versions(host: Host, packages: Sequence[str]) -> dict[str, str]:

@@ -24,6 +24,14 @@ SecurityLevel = Literal["privileged", "baseline", "restricted"]  # from the one 
 SECURITY_LEVELS: tuple[SecurityLevel, ...] = get_args(SecurityLevel)
 
 TEXT: Mapping[str, Any] = {"type": "string", "minLength": 1}
+
+
+def _texts(title: str, of_one: str) -> Mapping[str, Any]:
+    """The schema of names with a text each, such as labels."""
+    values = {"title": f"value of {of_one}", "type": "string"}
+    return {"title": title, "type": "object", "additionalProperties": values, "default": {}}
+
+
 PROPERTIES: Mapping[str, Any] = {
     "kubeconfig": {"title": "a file with a login to the cluster", **TEXT},
     "context": {"title": "a context of the kubeconfig", **TEXT},
@@ -34,12 +42,7 @@ PROPERTIES: Mapping[str, Any] = {
         "enum": ["Always", "IfNotPresent", "Never"],
     },
     "pull_secret": {"title": "a secret of the namespace for the registry", **TEXT},
-    "node_selector": {
-        "title": "labels of the nodes",
-        "type": "object",
-        "additionalProperties": {"title": "value of a label", "type": "string"},
-        "default": {},
-    },
+    "node_selector": _texts("labels of the nodes", "a label"),
     "tolerations": {
         "title": "tolerations of the pods, as in a pod's specification",
         "type": "array",
@@ -49,18 +52,8 @@ PROPERTIES: Mapping[str, Any] = {
     "runtime_class": {"title": "a runtime class", **TEXT},
     "priority_class": {"title": "a priority class", **TEXT},
     "service_account": {"title": "a service account; its token is not in the pods", **TEXT},
-    "labels": {
-        "title": "labels of the pods, beside those of podperf",
-        "type": "object",
-        "additionalProperties": {"title": "value of a label", "type": "string"},
-        "default": {},
-    },
-    "annotations": {
-        "title": "annotations of the pods",
-        "type": "object",
-        "additionalProperties": {"title": "value of an annotation", "type": "string"},
-        "default": {},
-    },
+    "labels": _texts("labels of the pods, beside those of podperf", "a label"),
+    "annotations": _texts("annotations of the pods", "an annotation"),
     "memory": {
         "title": "the limit of memory of each pod, as in a pod's specification",
         "type": "string",

@@ -56,7 +56,7 @@ from podperf.model import (
 )
 from podperf.testers.answers import real, whole, words
 from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
-from podperf.testers.software import direction_result, request_line
+from podperf.testers.software import direction_result, request_line, trial_result
 from podperf.testers.validity import Account, judged
 
 NAME = "podperf software tester in two pods"
@@ -461,17 +461,9 @@ def combined(
 
 def round_trip(trial: Trial, sent: Mapping[str, Any], returned: Mapping[str, Any]) -> TrialResult:
     """The result of the process that sent the frames, and got them back."""
-    (direction,) = map(direction_result, sent["directions"])
-    result = TrialResult(
-        trial=trial,
-        started=real(sent, "started"),
-        directions=(direction,),
-        stray=whole(sent, "stray") + whole(returned, "stray"),
-        own_drops=whole(sent, "own_drops"),
-        elapsed=real(sent, "elapsed"),
-    )
-    trouble = words(sent, "unready") or words(returned, "unready")
-    return judged(result, Account(trouble, words(sent, "own_drops_reason")))
+    stray = whole(sent, "stray") + whole(returned, "stray")
+    unready = words(sent, "unready") or words(returned, "unready")
+    return trial_result(trial, {**sent, "stray": stray, "unready": unready})
 
 
 def _cpu_time(sent: Mapping[str, Any], counted: Mapping[str, Any]) -> CpuTime:

@@ -10,14 +10,13 @@ from typing import Any
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError, understood
 from podperf.hosts.base import Completed, Host, json_answer, shown
-from podperf.hosts.linux import await_success
+from podperf.hosts.linux import await_success, path_of
 from podperf.kernel.thread_time import ThreadClock
 from podperf.model import CpuTime
 from podperf.testers.ends import ChainEnd
 
 _START_PATIENCE = 5.0  # seconds until a server listens
 _END_PATIENCE = 20.0  # seconds that a client may take beyond its traffic
-_THERE = 'PATH=$PATH:/usr/sbin:/sbin command -v "$1"'
 _LISTENS = 'ss --no-header --listening --tcp --numeric "sport = :$1" | grep -q .'
 
 
@@ -47,9 +46,8 @@ class Tool:
 
     def missing(self, host: Host) -> str | None:
         """The reason why this host cannot run it, with the remedy, or None."""
-        if host.ask("sh", "-c", _THERE, "sh", self.name, check=False, assumed="").exit_code == 0:
-            return None
-        return f"{self.name} is not installed on {host.name}; {self.remedy}"
+        there = path_of(host, self.name) is not None
+        return None if there else f"{self.name} is not installed on {host.name}; {self.remedy}"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from podperf.cpu_lists import format_cpu_list
 from podperf.environment import take_password
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.hosts.linux import module_as_before
+from podperf.hosts.linux import module_as_before, path_of
 from podperf.hosts.local import LocalHost
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
@@ -262,10 +262,8 @@ def _check_rights(root: bool) -> Observation:
 
 def _check_commands(host: Host) -> Iterator[Observation]:
     for command, package, needed in COMMANDS:
-        # On Debian only root has /usr/sbin in its PATH.
-        done = host.ask("sh", "-c", f"PATH=$PATH:/usr/sbin:/sbin command -v {command}", check=False)
-        if done.exit_code == 0:
-            yield Observation("commands", command, State.OK, done.stdout.strip())
+        if (path := path_of(host, command)) is not None:
+            yield Observation("commands", command, State.OK, path)
         else:
             yield Observation(
                 "commands", command, State.MISSING, "not installed", f"apt-get install {package}", needed=needed

@@ -190,10 +190,16 @@ class Record:
         return self.methods.get(name) or {}
 
     @property
+    def cluster(self) -> Data:
+        """The description of the cluster in which the tester's pods are. Empty if they are in none."""
+        found = self.tester.get("cluster")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
     def sender_forwards(self) -> bool:
         """Whether the sender's CPU does the work of the network under test, as in pods without rights. The highest rate
         of the sender is then the rate of sending through this network, and no lower bound of another one."""
-        return bool(self.tester.get("cluster")) and not self.tester.get("receive_threads")
+        return bool(self.cluster) and not self.tester.get("receive_threads")
 
     @cached_property
     def figures(self) -> Mapping[str, Figure]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Any
 
 from podperf.metrics import METRICS, ON_PAGE, Metric
 from podperf.records import Record
@@ -32,16 +31,10 @@ def clusters_section(conformance: Conformance) -> Html:
     """A heading, facts and a table for each cluster. NOTHING without any."""
     clusters: dict[str, dict[str, list[Record]]] = {}
     for record in conformance.latest:
-        if record.figures and (found := cluster_of(record)):
+        if record.figures and (found := record.cluster):
             of_cluster = clusters.setdefault(str(found.get("uid") or found.get("server")), {})
             of_cluster.setdefault(record.test.name, []).append(record)
     return together(*(_cluster(tests, conformance) for tests in clusters.values()))
-
-
-def cluster_of(record: Record) -> Mapping[str, Any]:
-    """The description of the cluster in which the tester's pods are. Empty if they are in none."""
-    found = record.tester.get("cluster")
-    return found if isinstance(found, Mapping) else {}
 
 
 def _cluster(tests: Tests, conformance: Conformance) -> Html:
@@ -61,7 +54,7 @@ def _cluster(tests: Tests, conformance: Conformance) -> Html:
 
 
 def _facts(record: Record) -> Iterator[tuple[str, str]]:
-    cluster = cluster_of(record)
+    cluster = record.cluster
     network = cluster.get("network")
     yield "Cluster", ", ".join(str(cluster[key]) for key in ("server", "uid") if cluster.get(key))
     yield "Kubernetes", str(cluster.get("version") or "not read")

@@ -349,12 +349,10 @@ def _section(report: SectionReport, conformance: Conformance) -> Html:
 def _applications(conformance: Conformance) -> Html:
     """The rows of application traffic, which belong to no section of the draft. NOTHING without any."""
     found = with_applications(conformance.latest)
-    content = _results_table(found, conformance, application=True) if found else NOTHING
-    return (
-        titled("Application traffic", together(element("p", APPLICATION_WORDS, class_="note"), content))
-        if found
-        else NOTHING
-    )
+    if not found:
+        return NOTHING
+    words = element("p", APPLICATION_WORDS, class_="note")
+    return titled("Application traffic", together(words, _results_table(found, conformance, application=True)))
 
 
 def _results_table(records: Sequence[Record], conformance: Conformance, *, application: bool = False) -> Html:

@@ -258,9 +258,8 @@ def _arrow(difference: DifferenceFromEarlier | None) -> str:
 def _label(record: Record, names: Counter[str]) -> str:
     """The test's name. If it lacks data plane, pods or frame, or another test has the same name, these are added."""
     name, chain, traffic = _name(record), record.chain, record.traffic
-    frame = (
-        traffic.frame.name if traffic and not with_applications([record]) else ""
-    )  # applications send no test frames
+    sends_frames = traffic and not with_applications([record])
+    frame = traffic.frame.name if traffic and sends_frames else ""
     alike = names[name] > 1
     if not alike and frame.removesuffix("B") in name:
         return name
