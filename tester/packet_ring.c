@@ -329,20 +329,41 @@ static int count_until_sent(const struct request *request)
 	return read_sent(request);
 }
 
-/* A socket that gives each frame at once, with the kernel's time of arrival. A block of a ring may take a millisecond. */
-static int open_quick_receiver(const struct ring_port *side)
-{
-	int one = 1, fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+/* A ring of frames, which gives each frame at once. A block of the other rings may take a millisecond. */
+static struct quick_ring {
+	int fd;
+	unsigned char *frames;
+	unsigned int size, next; /* bytes of each frame; the next frame to read */
+} quick;
 
-	if (fd < 0)
+static int open_quick_ring(const struct ring_port *side, unsigned int largest)
+{
+	unsigned int size = 2048;
+	int one = 1, version = TPACKET_V2;
+
+	while (size < largest + TPACKET2_HDRLEN + TPACKET_ALIGNMENT)
+		size *= 2;
+	struct tpacket_req request = { .tp_block_size = BLOCK_BYTES, .tp_block_nr = BLOCKS, .tp_frame_size = size,
+				       .tp_frame_nr = BLOCK_BYTES / size * BLOCKS };
+
+	quick = (struct quick_ring){ .fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), .size = size };
+	if (quick.fd < 0)
 		return failed(side->port, "opening a packet socket");
-	if (setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)) ||
-	    setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one)) || bind_to(fd, side->port, ETH_P_ALL)) {
-		failed(side->port, "preparing a packet socket");
-		close(fd);
-		return -1;
-	}
-	return fd;
+	if (setsockopt(quick.fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
+	    setsockopt(quick.fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)) ||
+	    setsockopt(quick.fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof(request)))
+		return failed(side->port, "making a ring of frames");
+	quick.frames = mmap(NULL, (size_t)BLOCK_BYTES * BLOCKS, PROT_READ | PROT_WRITE, MAP_SHARED, quick.fd, 0);
+	if (quick.frames == MAP_FAILED)
+		return failed(side->port, "mapping a ring of frames");
+	return bind_to(quick.fd, side->port, ETH_P_ALL) ? failed(side->port, "binding a ring of frames") : 0;
+}
+
+static void close_quick_ring(void)
+{
+	if (quick.frames && quick.frames != MAP_FAILED)
+		munmap(quick.frames, (size_t)BLOCK_BYTES * BLOCKS);
+	close(quick.fd);
 }
 
 static void swap(unsigned char *one, unsigned char *other, int bytes)
@@ -389,79 +410,67 @@ static void return_frame(const struct ring_port *side, unsigned char *frame, int
 	send(side->sender, frame, length, 0); /* a frame that finds no place is lost, as on a NIC */
 }
 
-/* The time of arrival that the kernel tells with a frame. 0 if it tells none. */
-static uint64_t arrival_of(struct msghdr *message)
-{
-	struct cmsghdr *told = CMSG_FIRSTHDR(message);
-	struct timespec at;
-
-	if (!told || told->cmsg_type != SCM_TIMESTAMPNS)
-		return 0;
-	memcpy(&at, CMSG_DATA(told), sizeof(at));
-	return at.tv_sec * 1000000000ULL + at.tv_nsec;
-}
-
 /* Return the frames that have arrived. Their time here does not count: it is the latency that this end tells. */
-static void return_arrived(const struct ring_port *side, int fd, int direction)
+static void return_arrived(const struct ring_port *side, int direction)
 {
 	const struct running running = { plan.trial, plan.groups, MIN_HEADER, 1 };
-	static unsigned char frame[MAX_LENGTH];
-	char control[CMSG_SPACE(sizeof(struct timespec))];
-	struct iovec vector = { frame, sizeof(frame) };
 	struct counters *counted = &counters[direction];
 
-	for (;;) {
-		struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1, .msg_control = control,
-					  .msg_controllen = sizeof(control) };
-		int length = recvmsg(fd, &message, 0);
+	for (;; quick.next = (quick.next + 1) % (BLOCK_BYTES / quick.size * BLOCKS)) {
+		struct tpacket2_hdr *header = (void *)(quick.frames + (size_t)quick.next * quick.size);
+		unsigned char *frame, *end;
 		uint64_t received = counted->received, arrived_at, now;
 		__u64 sent_at;
 
-		if (length < 0)
+		if (!(__atomic_load_n(&header->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
 			return;
-		account(frame, frame + length, direction, &running, counted, &arrivals[direction], &sent_at);
-		if (counted->received == received)
-			continue; /* another sender's frame, or a damaged one */
-		arrived_at = arrival_of(&message);
-		now = clock_ns(CLOCK_REALTIME);
-		if (arrived_at && arrived_at < now) {
-			account_latency(counted, arrived_at, now);
-			send_later(frame, frame + length, now - arrived_at);
+		frame = (unsigned char *)header + header->tp_mac;
+		end = frame + header->tp_snaplen;
+		account(frame, end, direction, &running, counted, &arrivals[direction], &sent_at);
+		if (counted->received > received) { /* no other sender's frame, and no damaged one */
+			arrived_at = header->tp_sec * 1000000000ULL + header->tp_nsec;
+			now = clock_ns(CLOCK_REALTIME);
+			if (arrived_at < now) {
+				account_latency(counted, arrived_at, now);
+				send_later(frame, end, now - arrived_at);
+			}
+			return_frame(side, frame, end - frame);
 		}
-		return_frame(side, frame, length);
+		__atomic_store_n(&header->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
 	}
 }
 
-/* As count_until_sent(), and each frame goes back. The ring fills meanwhile, and nobody reads it. */
-static int return_until_sent(const struct request *request)
-{
-	int port = sides[LEFT].port->absent ? RIGHT : LEFT, direction = request->directions[0] ? 0 : 1;
-	int fd = open_quick_receiver(&sides[port]);
-	struct pollfd awaited[2] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
-
-	if (fd < 0)
-		return -1;
-	begin_to_count(request);
-	while (!stopping && !(poll(awaited, 2, -1) > 0 && awaited[0].revents))
-		return_arrived(&sides[port], fd, direction);
-	close(fd);
-	return read_sent(request); /* the sender waits for its frames before it tells their number */
-}
-
-/* The number of frames that did not fit into the ring since the last call. */
-static uint64_t ring_drops(struct ring_port *side)
+/* The number of frames that did not fit into a ring since the last call. */
+static uint64_t drops_of(int ring)
 {
 	struct tpacket_stats_v3 statistics = { 0 };
-	if (side->port->absent)
-		return 0;
 	socklen_t length = sizeof(statistics);
 
-	getsockopt(side->receiver, SOL_PACKET, PACKET_STATISTICS, &statistics, &length);
+	getsockopt(ring, SOL_PACKET, PACKET_STATISTICS, &statistics, &length);
 	return statistics.tp_drops;
+}
+
+/* As count_until_sent(), and each frame goes back. The port's own ring fills meanwhile, and nobody reads it. */
+static int return_until_sent(const struct request *request, uint64_t *drops)
+{
+	int port = sides[LEFT].port->absent ? RIGHT : LEFT, direction = request->directions[0] ? 0 : 1;
+	int bad = open_quick_ring(&sides[port], request->largest);
+	struct pollfd awaited[2] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = quick.fd, .events = POLLIN } };
+
+	if (!bad) {
+		begin_to_count(request);
+		while (!stopping && !(poll(awaited, 2, -1) > 0 && awaited[0].revents))
+			return_arrived(&sides[port], direction);
+		*drops = drops_of(quick.fd);
+	}
+	close_quick_ring();
+	return bad ? bad : read_sent(request); /* the sender waits for its frames before it tells their number */
 }
 
 static int packet_ring_run(const struct request *request, struct outcome *outcome)
 {
+	uint64_t unreturned = 0;
+
 	if (request->burst)
 		return complain(BAD_REQUEST, "request: the engine packet-ring has no closed loop");
 	arrived(0); /* drop the remaining frames of the previous trial */
@@ -473,23 +482,22 @@ static int packet_ring_run(const struct request *request, struct outcome *outcom
 		arrivals[i].skipped = 0;
 		sides[i].unsent = sides[i].filled = 0;
 		sides[i].batch = 1; /* the first frame shows how long one takes */
-		ring_drops(&sides[i]);
+		if (!sides[i].port->absent)
+			drops_of(sides[i].receiver);
 	}
 	comes_back = request->part == ROUND_TRIP;
 	if (request->part == COUNT ? count_until_sent(request) :
-	    request->part == RETURN ? return_until_sent(request) : send_all(request))
+	    request->part == RETURN ? return_until_sent(request, &unreturned) : send_all(request))
 		return -1;
 	for (int i = 0; i < 2; i++) /* the direction with this number starts at the port with this number */
 		plan.stream[i].sent -= sides[i].unsent;
 	if (request->part != SEND && request->part != RETURN)
 		wait_for_arrivals(&plan, request, arrived);
 	for (int i = 0; i < 2; i++) {
-		uint64_t drops = ring_drops(&sides[i]);
+		uint64_t drops = sides[i].port->absent ? 0 : request->part == RETURN ? unreturned : drops_of(sides[i].receiver);
 
 		counters_add(&outcome->counters[i], &counters[i]);
 		outcome->last_lost[i] = last_lost(&arrivals[i], plan.stream[i].sent);
-		if (request->part == RETURN)
-			continue;
 		if (drops)
 			snprintf(outcome->own_drops_reason, sizeof(outcome->own_drops_reason),
 				 "the receive ring of %s was full", sides[i].port->interface);

@@ -66,8 +66,8 @@ struct entry { /* the header of the frames of one group of flows */
 };
 
 /*
- * What this process does in a trial. In a trial of two processes, one of them sends, and the other one counts. Or one of
- * them sends and counts what comes back, and the other one returns each frame.
+ * The part of this process in a trial. In a trial of two processes, one process sends, and the other one counts. For round
+ * trips, one process sends and counts the frames that come back, and the other one returns each frame.
  */
 enum part { WHOLE, SEND, COUNT, ROUND_TRIP, RETURN };
 

@@ -596,6 +596,8 @@ def test_a_round_trip_is_counted_where_it_began() -> None:
     }
     full = {**sent, "own_drops": 5, "own_drops_reason": "the receive ring of eth0 was full"}
     assert "the tester itself lost 5 frames" in str(round_trip(TRIAL, full, answer()).invalid)
+    far_end = answer(own_drops=5, own_drops_reason="the receive ring of eth0 was full")
+    assert "the tester itself lost 5 frames" in str(round_trip(TRIAL, sent, far_end).invalid)
 
 
 def test_troubles_of_both_processes_count() -> None:

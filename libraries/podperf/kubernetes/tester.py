@@ -47,7 +47,6 @@ from podperf.model import (
     AddressedTraffic,
     CpuTime,
     Direction,
-    DirectionResult,
     Entry,
     FrameSize,
     TrafficProfile,
@@ -56,8 +55,7 @@ from podperf.model import (
 )
 from podperf.testers.answers import real, whole, words
 from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
-from podperf.testers.software import direction_result, request_line, trial_result
-from podperf.testers.validity import Account, judged
+from podperf.testers.software import request_line, trial_result
 
 NAME = "podperf software tester in two pods"
 SETTLE = 0.2  # seconds without a frame after which the rest counts as lost
@@ -440,30 +438,31 @@ def combined(
     both = {**sending, **{key: counting[key] for key in keys}}
     timed = ("latency", "negative_latencies") if same_clock else ()
     both |= {key: counting[key] for key in timed if key in counting}
-    direction: DirectionResult = direction_result(both)
-    result = TrialResult(
-        trial=trial,
-        started=real(sent, "started"),
-        directions=(direction,),
-        stray=whole(sent, "stray") + whole(counted, "stray"),
-        own_drops=whole(sent, "own_drops") + whole(counted, "own_drops"),
-        elapsed=real(counted, "elapsed"),
-        cpu_time=_cpu_time(sent, counted) if trial.train > 1 else None,
-    )
-    return judged(
-        result,
-        Account(
-            words(sent, "unready") or words(counted, "unready"),
-            " and ".join(filter(None, (words(each, "own_drops_reason") for each in (sent, counted)))),
-        ),
-    )
+    result = _of_both(trial, sent, counted, both, real(counted, "elapsed"))
+    return replace(result, cpu_time=_cpu_time(sent, counted)) if trial.train > 1 else result
 
 
 def round_trip(trial: Trial, sent: Mapping[str, Any], returned: Mapping[str, Any]) -> TrialResult:
     """The result of the process that sent the frames, and got them back."""
-    stray = whole(sent, "stray") + whole(returned, "stray")
-    unready = words(sent, "unready") or words(returned, "unready")
-    return trial_result(trial, {**sent, "stray": stray, "unready": unready})
+    (direction,) = sent["directions"]
+    return _of_both(trial, sent, returned, direction, real(sent, "elapsed"))
+
+
+def _of_both(
+    trial: Trial, sent: Mapping[str, Any], other: Mapping[str, Any], direction: Mapping[str, Any], elapsed: float
+) -> TrialResult:
+    """The result with this direction. Stray frames, own drops and troubles are those of both processes."""
+    answers = (sent, other)
+    answer = {
+        "started": sent["started"],
+        "elapsed": elapsed,
+        "directions": [direction],
+        "stray": sum(whole(each, "stray") for each in answers),
+        "own_drops": sum(whole(each, "own_drops") for each in answers),
+        "own_drops_reason": " and ".join(filter(None, (words(each, "own_drops_reason") for each in answers))),
+        "unready": words(sent, "unready") or words(other, "unready"),
+    }
+    return trial_result(trial, answer)
 
 
 def _cpu_time(sent: Mapping[str, Any], counted: Mapping[str, Any]) -> CpuTime:
