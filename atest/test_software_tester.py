@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -135,38 +135,35 @@ def enter(namespace: NetworkNamespace) -> None:
         assert libc.setns(file.fileno(), 0x40000000) == 0
 
 
-class ScriptedSut(threading.Thread):
-    """Forwards from s0 to s1. `act` gets each frame that arrives, and returns the frames to send. For low loads."""
+class Frames(threading.Thread):
+    """Reads the frames of an interface for the time of a context, and keeps those that arrive."""
 
-    def __init__(self, lab: Lab, act: Callable[[bytes], Iterable[bytes]]) -> None:
+    def __init__(self, namespace: NetworkNamespace, interface: str) -> None:
         super().__init__(daemon=True)
-        self._lab, self._act, self._ready, self._end = lab, act, threading.Event(), threading.Event()
+        self._namespace, self._interface = namespace, interface
+        self._ready, self._end = threading.Event(), threading.Event()
         self.frames: list[bytes] = []
 
     def run(self) -> None:
-        enter(self._lab.sut)
-        with (
-            socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as source,
-            socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as target,
-        ):
+        enter(self._namespace)
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as source:
             source.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
-            source.bind(("s0", 3))
+            source.bind((self._interface, 3))
             source.settimeout(0.02)
-            target.bind(("s1", 0))
             self._ready.set()
             while not self._end.is_set():
                 try:
-                    frame = source.recv(4096)
+                    frame, (_, _, kind, *_) = source.recvfrom(4096)
                 except TimeoutError:
                     continue
-                if frame[TRIAL_NUMBER] == LEARNING:
-                    target.send(frame)
-                    continue
-                self.frames.append(frame)
-                for each in self._act(frame):
-                    target.send(each)
+                self.take(frame, kind)
 
-    def __enter__(self) -> ScriptedSut:
+    def take(self, frame: bytes, kind: int) -> None:
+        """A frame was read. Its kind is that of packet(7)."""
+        if kind != socket.PACKET_OUTGOING:
+            self.frames.append(frame)
+
+    def __enter__(self) -> Self:
         self.start()
         assert self._ready.wait(30)
         return self
@@ -174,6 +171,28 @@ class ScriptedSut(threading.Thread):
     def __exit__(self, *_: object) -> None:
         self._end.set()
         self.join()
+
+
+class ScriptedSut(Frames):
+    """Forwards from s0 to s1. `act` gets each frame that arrives, and returns the frames to send. For low loads."""
+
+    def __init__(self, lab: Lab, act: Callable[[bytes], Iterable[bytes]]) -> None:
+        super().__init__(lab.sut, "s0")
+        self._act = act
+
+    def run(self) -> None:
+        enter(self._namespace)
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as self._target:
+            self._target.bind(("s1", 0))
+            super().run()
+
+    def take(self, frame: bytes, kind: int) -> None:
+        if frame[TRIAL_NUMBER] == LEARNING:
+            self._target.send(frame)
+            return
+        self.frames.append(frame)
+        for each in self._act(frame):
+            self._target.send(each)
 
 
 class Labs:

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ from podperf.hosts.linux import ip, mac_address
 from podperf.kubernetes.ports import DISCARDED
 from podperf.model import AddressedTraffic, Direction, Entry, FrameSize, TrafficProfile, Trial
 from podperf.testers.software import request_line
-from test_software_tester import BINARY, SO_RCVBUFFORCE, Lab, ScriptedSut, enter
+from test_software_tester import BINARY, Frames, Lab, ScriptedSut
 from traffic import SMALL
 
 pytestmark = [
@@ -131,36 +131,6 @@ def test_a_sender_of_trains_computes_for_its_frames_alone(lab: Lab, both: TwoPro
     first(lambda found: found[0] > 0.5 and found[1] < found[0] / 4, shares)
 
 
-class Arriving(threading.Thread):
-    """Keeps the frames that arrive at the left port."""
-
-    def __init__(self, lab: Lab) -> None:
-        super().__init__(daemon=True)
-        self._lab, self._ready, self._end = lab, threading.Event(), threading.Event()
-        self.frames: list[bytes] = []
-
-    def run(self) -> None:
-        enter(self._lab.left)
-        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as port:
-            port.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
-            port.bind(("p0", 3))
-            port.settimeout(0.02)
-            self._ready.set()
-            while not self._end.is_set():
-                with suppress(TimeoutError):
-                    frame, (_, _, kind, *_) = port.recvfrom(4096)
-                    self.frames += [] if kind == socket.PACKET_OUTGOING else [frame]
-
-    def __enter__(self) -> Arriving:
-        self.start()
-        assert self._ready.wait(30)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self.join()
-
-
 @pytest.mark.parametrize("family", AddressFamily)
 def test_frames_come_back_and_their_time_at_the_far_end_does_not_count(
     lab: Lab, both: TwoProcesses, family: AddressFamily
@@ -171,16 +141,16 @@ def test_frames_come_back_and_their_time_at_the_far_end_does_not_count(
 
     def whole() -> bool:
         stopped = threading.Timer(0.1, both.stop_far_end, [0.05])
-        with Arriving(lab) as arriving:
+        with Frames(lab.left, "p0") as arriving:
             stopped.start()
             sent, returned = both.measure(mix, parts=("round-trip", "return"), family=family)
         stopped.join()
         frames = [each for each in arriving.frames if DISCARDED.to_bytes(2, "big") in each[34:60]]
         assert all(map(checksums_are_right, frames))
         assert not sent["corrupted"] and not returned["corrupted"]
-        back = len(frames) >= sent["received"] > 0.9 * sent["sent"] > 90
+        back = len(frames) == sent["received"] == returned["received"] == sent["sent"] == 1000
         held = returned["latency"]["max"] > 40e6 and 0 < sent["latency"]["max"] < 20e6
-        return back and held and returned["received"] >= sent["received"]
+        return back and held
 
     first(bool, whole)
 

@@ -142,9 +142,9 @@ class Testbed:
         `testpmd-mac`, `testpmd-macswap`, `l2fwd`, or `kernel` on virtual functions. The pods are divided among
         `workers` workers of the topology, from left to right. A `join` carries frames between them: a `cable`, an
         encapsulation on it (`vlan`, `vxlan`, `geneve`, `gre`, `ipip`, `wireguard`), or a cable with routes by `bgp`.
-        Test frames have addresses of a `family`, and a `vlan`
-        tag with this ID, both by default the topology's. If the headers do not fit into the size, frames have the
-        smallest size into which they do. `tester_pods` is a value of `Pods Of The Tester On`.
+        Test frames have addresses of a `family`, and a `vlan` tag with this ID, both by default the topology's. If the
+        headers do not fit into the size, frames have the smallest size into which they do. `tester_pods` is a value of
+        `Pods Of The Tester On`.
 
         If the testbed does not have this data plane or so many workers, or if frames with these headers cannot cross,
         the test is skipped with the reason.

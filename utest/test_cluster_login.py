@@ -117,7 +117,7 @@ def open_folder() -> Iterator[Path]:
 
 
 def told(kubeconfig: str) -> list[str]:
-    """Who the exec plug-in of a kubeconfig is: its user, groups, home, root's secret, its own variable, its folder."""
+    """The process of an exec plug-in: its user, groups, home, root's secret, its own variable, its folder."""
     with closing(log_in(kubeconfig, None)) as api:
         return (api.http_login().authorization() or "").removeprefix("Bearer ").split(":")
 

@@ -1,4 +1,4 @@
-"""What joins two workers: the commands that set it up, and its description in the record."""
+"""The joins of two workers: the commands that set each one up, and its description in the record."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def _compared(way: Way, run: Run, folder: Path) -> HostShare:
 
 
 def _searched(place: str, pods: Mapping[str, Any], run: Run) -> RowFigures:
-    """NDR, PDR and CPU time a frame of pods, and the latency where both ends have one clock."""
+    """NDR, PDR and CPU time a frame of pods, and the latency: between two nodes that of round trips."""
     with _test(run, name := f"pod to pod, {place}") as ended:
         run.begin_test(TestIdentity(name, NAME, ("ndrpdr",)), Chain("external", 0), SMALLEST, pods=pods)
         run.measurement.ndr_and_pdr()

@@ -120,7 +120,7 @@ def _demand_login(status: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class _Plugin(exec_provider.ExecProvider):  # type: ignore[misc]
-    """An exec plug-in. Its output may have a login, and no message quotes it. What it says, it says on standard error,
+    """An exec plug-in. Its output may have a login, so no message quotes it. Its words for people go to standard error,
     as with kubectl."""
 
     def __init__(self, settings: Any, folder: str, cluster: object = None) -> None:

@@ -12,7 +12,7 @@ from podperf.hosts.base import Host
 
 @dataclass(frozen=True)
 class ChainEnd:
-    """One end: the host of its port, the address of its port, and the CPUs for programs there. None: any of them."""
+    """One end: the host of its port, the address of its port, and the CPUs for programs there. Empty: any of them."""
 
     host: Host
     address: str
@@ -25,6 +25,4 @@ Ends = Callable[[], AbstractContextManager[tuple[ChainEnd, ChainEnd]]]
 
 def no_ends() -> AbstractContextManager[tuple[ChainEnd, ChainEnd]]:
     """Raises Unavailable."""
-    raise Unavailable(
-        "application traffic needs ports that podperf makes, as with topologies/local.yaml, or pods of a cluster"
-    )
+    raise Unavailable("application traffic needs ports that podperf makes, as with topologies/local.yaml")
