@@ -36,10 +36,10 @@ from own_cluster import KUBECONFIG, awaited, frames_of, namespaces, need_program
 from podperf.cluster.core import LIFE, Authority
 from podperf.cluster.layout import BRIDGE, FOLDER, SERVICES, ClusterNetwork
 from podperf.cluster.oci_archive import read_archive
-from podperf.cluster.parts import ALL_NETWORKS, ready_programs
+from podperf.cluster.parts import ALL_NETWORKS, network_named, ready_programs
 from podperf.cluster.pod_image import POD, WHOLE, ready_image
 from podperf.cpu_lists import parse_cpu_list
-from podperf.errors import PodperfError, Unavailable
+from podperf.errors import ExitCode, PodperfError, Unavailable
 from podperf.frames import AddressFamily, Headers
 from podperf.hosts.local import LocalHost
 from podperf.kernel.threads import threads_named
@@ -173,10 +173,15 @@ class TestUpAndDown:
         assert once_as(before, snapshot) == before
         assert podperf("cluster", "status", check=False).returncode == 254
 
-    @pytest.mark.parametrize("seconds", [1.0, 3.0, 6.0])
-    def test_a_killed_start_leaves_no_process_and_down_removes_the_rest(self, seconds: float) -> None:
+    @pytest.mark.parametrize(
+        ("network", "seconds"),
+        [("plain", 1.0), ("flannel:vxlan", 3.0), ("kube-router", 6.0), ("bird:vxlan", 9.0), ("cilium:tunnel", 12.0)],
+    )
+    def test_a_killed_start_leaves_no_process_and_down_removes_the_rest(self, network: str, seconds: float) -> None:
+        with_programs(network_named(network))
         before = snapshot()
-        starting = subprocess.Popen([sys.executable, "-m", "podperf", "cluster", "up", "--own"], cwd=ROOT / "libraries")
+        command = [sys.executable, "-m", "podperf", "cluster", "up", "--own", "--nodes", "2", "--network", network]
+        starting = subprocess.Popen(command, cwd=ROOT / "libraries")
         deadline = time.monotonic() + START_TIMEOUT
         while not FOLDER.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -188,16 +193,21 @@ class TestUpAndDown:
         assert not FOLDER.exists()
 
 
+def with_programs(network: ClusterNetwork) -> None:
+    """Builds the programs of a network. A test is skipped where this machine cannot have them."""
+    try:
+        need_programs(network=network)
+        ready_programs(LocalHost(), print, (), network)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
 class TestNetworks:
     """Each network of podperf's own cluster. CI has a stage for these tests."""
 
     @pytest.mark.parametrize("network", ALL_NETWORKS, ids=[each.title for each in ALL_NETWORKS])
     def test_pods_on_two_nodes_reach_each_other_and_nothing_is_left(self, network: ClusterNetwork) -> None:
-        try:
-            need_programs(network=network)
-            ready_programs(LocalHost(), print, (), network)
-        except Unavailable as reason:
-            pytest.skip(str(reason))
+        with_programs(network)
         before = snapshot()
         started("--nodes", "2", "--network", network.title, seconds=NETWORK_READY_IN / 2)
         try:
@@ -246,18 +256,41 @@ class TestTable:
     def test_a_network_stands_beside_that_of_its_nodes_and_nothing_is_left(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        need_programs()
+        with_programs(network_named("bird:plain"))
         monkeypatch.setattr("run_command.cni_table.WAYS", cni_table.WAYS[:1])
         monkeypatch.setattr("run_command.cni_table.PLACES", {})
         monkeypatch.setattr("signal.signal", lambda *_: None)  # pytest's own ones stay
         before = snapshot()
-        assert cni_table.main(Namespace(networks=["plain"], output=tmp_path / "table")) == 0
+        assert cni_table.main(Namespace(networks=["bird:plain"], output=tmp_path / "table")) == 0
         assert once_as(before, snapshot) == before
-        document = json.loads((tmp_path / "table" / "cni-table.json").read_text())
-        (row,) = document["networks"]
+        (row,) = rows_of_table(tmp_path / "table")
         (share,) = row["shares"].values()
         assert share["rounds"] >= 6 and 0.05 < share["share"] < 2, "two nodes are one machine here"
-        assert (row["title"], row["mtu"]) == ("plain", 1500) and row["network"].startswith("plain")
+        assert (row["title"], row["mtu"]) == ("bird:plain", 1500) and row["network"].startswith("bird")
+        assert row["reason"] == ""
+        assert 2e6 < row["agent"]["idle"]["memory"] < 100e6, "two processes of BIRD"
+        assert 0 <= row["agent"]["idle"]["cpus"] < 1
+
+    def test_an_interrupted_table_has_what_was_measured_and_leaves_nothing(self, tmp_path: Path) -> None:
+        need_programs()
+        before = snapshot()
+        command = [sys.executable, "-m", "podperf", "cni-table", "plain", "bird", "--output", str(tmp_path / "table")]
+        table = subprocess.Popen(command, cwd=ROOT / "libraries", stdout=subprocess.PIPE, text=True)
+        records = tmp_path / "table" / "plain" / "records"
+        awaited(lambda: table.poll() is not None or len(list(records.glob("*.json"))) > 1, table.poll, 300)
+        table.send_signal(signal.SIGINT)
+        out, _ = table.communicate(timeout=120)
+        assert table.returncode == ExitCode.INTERRUPTED
+        assert once_as(before, snapshot) == before and not FOLDER.exists()
+        (row,) = rows_of_table(tmp_path / "table")
+        assert row["reason"] == "interrupted" and "plain: interrupted" in out
+        assert row["ready"] > 0 and row["figures"]["host network"]["values"]["ndr"] > 0
+
+
+def rows_of_table(folder: Path) -> list[dict[str, Any]]:
+    """The networks of a table that is on the disk."""
+    rows: list[dict[str, Any]] = json.loads((folder / "cni-table.json").read_text())["networks"]
+    return rows
 
 
 def cluster_tester(kubeconfig: Path = KUBECONFIG, **settings: Any) -> closing[KubernetesTester]:

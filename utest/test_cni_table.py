@@ -9,7 +9,7 @@ import pytest
 
 from podperf.errors import PodperfError
 from podperf.experiments.comparison_files import load_comparison
-from podperf.report.cni_page import HostShare, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text
+from podperf.report.cni_page import AgentUse, HostShare, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text
 from run_command.cni_table import WAYS, Way, comparison_of
 
 WAY = "pod to pod, two nodes"
@@ -26,10 +26,16 @@ def compared(
 
 SHARE = compared([200e3, 220e3, 210e3], [100e3, 110e3, 105e3], -0.5, -0.6, -0.4)
 ROWS = [
-    NetworkRow("flannel:vxlan", 21.4, 700_000_000, {WAY: SHARE}, {"one node": RowFigures({"ndr": 90e3})}, 250.0),
+    NetworkRow(
+        "flannel:vxlan",
+        *(21.4, 700_000_000, {WAY: SHARE}, {"one node": RowFigures({"ndr": 90e3})}),
+        {"idle": AgentUse(63_400_000, 0.0123), "under load": AgentUse(64_000_000, 0.0456)},
+        250.0,
+    ),
     NetworkRow(
         "plain", 23.0, 650_000_000, {WAY: HostShare(reason="no <Service>")}, {"one node": RowFigures(reason="late")}
     ),
+    NetworkRow("bird:plain", 19.0, 640_000_000, {WAY: SHARE}, reason="interrupted"),
     NetworkRow("cilium:tunnel", reason="this kernel has no VXLAN"),
 ]
 
@@ -45,12 +51,15 @@ def test_a_share_is_that_of_the_pods_beside_the_network_of_the_nodes() -> None:
 def test_each_form_has_the_figures_and_the_reason_for_each_one_that_is_missing(made: str) -> None:
     for words in ("0.50 (0.40 to 0.60)", "105", "210", "90", "21", "700"):
         assert words in made
-    for reason in ("no <Service>", "late", "cilium:tunnel: this kernel has no VXLAN"):
+    for words in ("63", "0.012", "64", "0.046"):
+        assert words in made, "what the agent uses"
+    for reason in ("no <Service>", "late", "cilium:tunnel: this kernel has no VXLAN", "bird:plain: interrupted"):
         assert reason in made
 
 
 def test_the_page_escapes_what_it_shows_and_has_a_plot() -> None:
     page = cni_page(ROWS)
+    assert page.count("bird:plain") > 2, "what was measured before the interrupt stays"
     assert "no &lt;Service&gt;" in page and "<Service>" not in page
     assert page.count("<svg") == 1 and "flannel:vxlan: 0.50 (0.40 to 0.60)" in page
     assert cni_page([]).count("<svg") == 0

@@ -32,7 +32,7 @@ from podperf.ownership import Owner, hand_over, note_caller
 from podperf.printable import printable
 from podperf.progress import Progress
 from podperf.records import Outcome
-from podperf.report.cni_page import HostShare, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text
+from podperf.report.cni_page import AgentUse, HostShare, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text
 from podperf.report.comparison_page import write_comparison
 from podperf.report.files import write_file, write_report
 from podperf.run import Run, Session, TestIdentity
@@ -43,7 +43,9 @@ from run_command.preparation import make_results_folder
 
 NAME = "cni-table"
 SMALLEST = FrameSize.parse(64)
+INTERRUPTED = "interrupted"
 _ROUNDS, _TRIAL = 8, 0.5  # of each comparison; seconds
+_IDLE = 5.0  # seconds in which the agents of an idle cluster are watched
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,9 @@ def main(options: Namespace) -> int:
     try:
         for number, network in enumerate(networks, start=1):
             say(f"{NAME}: {network.title}, {number} of {len(networks)}")
-            found.append(_measured(network, results / network.title.replace(":", "-")))
+            # What is measured before an interrupt stays.
+            found.append(row := NetworkRow(network.title, reason=INTERRUPTED))
+            _measure(network, results / network.title.replace(":", "-"), row)
     finally:
         if found:
             _write(found, results, time.monotonic() - began)
@@ -115,24 +119,41 @@ def _write(rows: Sequence[NetworkRow], results: Path, seconds: float) -> None:
     print(printable(str(write_report(results.resolve(), NAME, data, cni_page(rows)))), flush=True)
 
 
-def _measured(wanted: ClusterNetwork, folder: Path) -> NetworkRow:
-    """One network, which is up meanwhile."""
-    here, title = LocalHost(), wanted.title
+def _measure(wanted: ClusterNetwork, folder: Path, row: NetworkRow) -> None:
+    """Measure one network, which is up meanwhile, into its row."""
+    here = LocalHost()
     try:
         # Some networks enforce policies themselves. Beside others, a further part can do it.
         options = [each for each in ("network-policies",) if each in wanted.takes]
         programs, image = ready_programs(here, say, options, wanted), ready_image(here, say, POD).path
         began = time.monotonic()
         with _cluster(programs, image) as state:
-            ready, memory = time.monotonic() - began, state.memory
+            row.ready, row.memory = time.monotonic() - began, state.memory
+            with _used_by_agent(wanted, "idle", row):
+                time.sleep(_IDLE)
             folder.mkdir()
             with _run(state.kubeconfig, folder) as run:
-                figures = {place: _searched(place, pods, run) for place, pods in PLACES.items()}
-                network, mtu = _network(run)
-                shares = {way.title: _compared(way, run, folder) for way in WAYS}
+                with _used_by_agent(wanted, "under load", row):
+                    for place, pods in PLACES.items():
+                        row.figures[place] = _searched(place, pods, run)
+                row.network, row.mtu = _network(run)
+                for way in WAYS:
+                    row.shares[way.title] = _compared(way, run, folder)
+            row.seconds = time.monotonic() - began
+        row.reason = ""
     except PodperfError as error:
-        return NetworkRow(title, reason=str(error))
-    return NetworkRow(title, ready, memory, shares, figures, time.monotonic() - began, network, mtu)
+        row.reason = str(error)
+
+
+@contextmanager
+def _used_by_agent(network: ClusterNetwork, load: str, row: NetworkRow) -> Iterator[None]:
+    """Note what the network's own programs use meanwhile."""
+    began, before = time.monotonic(), lifecycle.used_by(network.name)
+    yield
+    after = lifecycle.used_by(network.name)
+    if before and after:
+        cpus = (after.cpu_seconds - before.cpu_seconds) / (time.monotonic() - began)
+        row.agent[load] = AgentUse(after.memory, cpus)
 
 
 @contextmanager

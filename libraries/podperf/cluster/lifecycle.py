@@ -254,14 +254,44 @@ def in_words(nodes: Mapping[str, str | None]) -> str:
     return "; ".join(f"{name}: {reason or 'ready'}" for name, reason in nodes.items())
 
 
-def _memory() -> int:
-    """The memory of the cluster's processes, where shared pages count in equal parts (proc(5), smaps_rollup, Pss)."""
-    total = 0
+@dataclass(frozen=True)
+class UsedByPart:
+    """What the processes of a part use on all nodes: bytes of memory, and seconds of CPU time since they started."""
+
+    memory: int
+    cpu_seconds: float
+
+
+def used_by(part: str) -> UsedByPart | None:
+    """What a part of the cluster that runs uses, by its name. None: it has no process.
+
+    A process belongs to the part whose log it writes. CPU time includes that of its children that have ended.
+    """
+    logs = {FOLDER / LOGS / f"{part} of {node.name}" for node in FOLDER.glob("node*")}
+    memory, ticks, found = 0, 0, False
     for number in hierarchies.processes(_groups()):
-        with suppress(OSError, StopIteration):
-            lines = Path(f"/proc/{number}/smaps_rollup").read_text().splitlines()
-            total += int(next(line for line in lines if line.startswith("Pss:")).split()[1]) * 1024
-    return total
+        with suppress(OSError):  # the process has ended meanwhile
+            if Path(f"/proc/{number}/fd/1").readlink() in logs:
+                # The name of a program is in brackets, and may have spaces and brackets (proc(5)).
+                fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+                ticks += sum(map(int, fields[11:15]))
+                memory += _memory_of(number)
+                found = True
+    return UsedByPart(memory, ticks / os.sysconf("SC_CLK_TCK")) if found else None
+
+
+def _memory() -> int:
+    """The memory of the cluster's processes, in bytes."""
+    return sum(map(_memory_of, hierarchies.processes(_groups())))
+
+
+def _memory_of(process: int) -> int:
+    """Bytes of memory of a process, where shared pages count in equal parts (proc(5), smaps_rollup, Pss). 0: it has
+    ended."""
+    with suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("Pss:")).split()[1]) * 1024
+    return 0
 
 
 def _groups() -> list[Path]:

@@ -63,19 +63,30 @@ class RowFigures:
 
 
 @dataclass(frozen=True)
-class NetworkRow:
-    """One network: the seconds until pods can reach each other, bytes of memory of the whole cluster, its shares by the
-    way of the frames, and the figures of rows by their place. `network` is what the cluster shows of it, and `mtu` that
-    of frames between two nodes.
+class AgentUse:
+    """What the network's own programs use on all nodes, in some time: bytes of memory at its end, and CPUs (CPU time
+    divided by the time)."""
 
-    `reason` says why it could not be started.
+    memory: int
+    cpus: float
+
+
+@dataclass
+class NetworkRow:
+    """One network, as far as it is measured: the seconds until pods can reach each other, bytes of memory of the whole
+    cluster, its shares by the way of the frames, and the figures of rows by their place. `network` is what the cluster
+    shows of it, and `mtu` that of frames between two nodes. `agent` is what its agent uses, by the load. A network
+    without an agent has none.
+
+    `reason` says why the rest is not measured.
     """
 
     title: str
     ready: float = 0.0
     memory: int = 0
-    shares: Mapping[str, HostShare] = field(default_factory=dict)
-    figures: Mapping[str, RowFigures] = field(default_factory=dict)
+    shares: dict[str, HostShare] = field(default_factory=dict)
+    figures: dict[str, RowFigures] = field(default_factory=dict)
+    agent: dict[str, AgentUse] = field(default_factory=dict)
     seconds: float = 0.0
     network: str = ""
     mtu: int = 0
@@ -88,7 +99,7 @@ class NetworkRow:
 
 def tables(rows: Sequence[NetworkRow]) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
     """The tables, each with its title, heads and rows of cells."""
-    measured = [row for row in rows if not row.reason]
+    measured = [row for row in rows if row.shares or row.figures]
     ways = list(dict.fromkeys(way for row in measured for way in row.shares))
     heads = ("Network", *ways)
     yield "Share of the nodes' own network, MRR", heads, [(row.title, *_shares(row, ways)) for row in measured]
@@ -106,10 +117,16 @@ def tables(rows: Sequence[NetworkRow]) -> Iterator[tuple[str, Sequence[str], lis
         "The networks",
         ("Network", "as the cluster shows it", "MTU", "ready, s", "memory of the cluster, MB", "measured in, s"),
         [
-            (row.title, row.network, str(row.mtu), *(f"{n:.0f}" for n in (row.ready, row.memory / 1e6, row.seconds)))
+            (
+                *(row.title, row.network or NOTHING, str(row.mtu or NOTHING)),
+                *(f"{n:.0f}" for n in (row.ready, row.memory / 1e6, row.seconds)),
+            )
             for row in measured
         ],
     )
+    loads = list(dict.fromkeys(load for row in measured for load in row.agent))
+    heads = ("Network", *(f"{what}, {load}" for load in loads for what in ("memory, MB", "CPUs")))
+    yield "The network's own programs, on both nodes", heads, [(row.title, *_agent(row, loads)) for row in measured]
 
 
 def reasons(rows: Sequence[NetworkRow]) -> list[str]:
@@ -134,6 +151,12 @@ def _rate(row: NetworkRow, way: str) -> str:
 def _host(row: NetworkRow) -> str:
     found = [share.host for share in row.shares.values() if share.rounds]
     return kpps(median(found)) if found else NOTHING
+
+
+def _agent(row: NetworkRow, loads: Sequence[str]) -> Iterator[str]:
+    for load in loads:
+        use = row.agent.get(load)
+        yield from (f"{use.memory / 1e6:.0f}", f"{use.cpus:.3f}") if use else (NOTHING, NOTHING)
 
 
 def _has(row: NetworkRow, place: str, name: str) -> bool:
