@@ -107,10 +107,10 @@ class Robot:
                 process.terminate()
                 process.wait(60)
 
-    def wait_for(self, text: str, timeout: float = 60) -> None:
+    def wait_for(self, text: str, timeout: float = 120) -> None:
         self.wait_until(lambda: text in self.output.read_text(), repr(text), timeout)
 
-    def wait_until(self, there: Callable[[], object], name: str, timeout: float = 60) -> None:
+    def wait_until(self, there: Callable[[], object], name: str, timeout: float = 120) -> None:
         """Wait until this is true. `name` is what it looks for."""
         deadline = time.monotonic() + timeout
         while not there():
@@ -118,7 +118,7 @@ class Robot:
             assert time.monotonic() < deadline, f"no {name} in {timeout} s: {self.said()}"
             time.sleep(0.05)
 
-    def wait_for_trials(self, number: int, timeout: float = 60) -> None:
+    def wait_for_trials(self, number: int, timeout: float = 120) -> None:
         """Wait until a test that still runs has this many trials on disk."""
         self.wait_until(lambda: trials_on_disk(self.results) >= number, f"{number} trials", timeout)
 
@@ -128,7 +128,7 @@ class Robot:
         self.process.kill()
         self.wait()
 
-    def wait(self, timeout: float = 300) -> int:
+    def wait(self, timeout: float = 600) -> int:
         """Wait for the end; returns the exit code. Without its listener, a run would be slow, so that is an error."""
         code = self.process.wait(timeout)
         assert "Taking listener" not in (said := self.output.read_text()), said

@@ -90,23 +90,27 @@ def test_the_black_box_is_measured_and_left_as_it_was(box: NetworkNamespace, tmp
 
 
 def forward_only(box: NetworkNamespace, rate: int, *rules: str) -> None:
-    """Let the bridge of the box carry so many frames a second, after these further rules."""
+    """Let the bridge of the box carry so many frames a second, after these further rules.
+
+    It carries those of 50 ms at once, which have waited while the box had no CPU. The queue before it holds some 250
+    frames, so that only at a low rate a short stall of the machine costs none.
+    """
     dropped = "".join(f"add rule bridge limiter forward {rule}; " for rule in rules)
     box.do(
         "nft",
         "add table bridge limiter; "
         "add chain bridge limiter forward { type filter hook forward priority 0; }; "
         f"flush chain bridge limiter forward; {dropped}"
-        f"add rule bridge limiter forward limit rate over {rate}/second burst {rate // 100} packets drop",
+        f"add rule bridge limiter forward limit rate over {rate}/second burst {rate // 20} packets drop",
     )
 
 
 @pytest.mark.slow
 def test_a_box_that_always_loses_frames_has_no_ndr(box: NetworkNamespace, tmp_path: Path) -> None:
     give_it_a_cpu(box)
-    forward_only(box, 50_000, "numgen inc mod 500 0 drop")  # 0.2 % of any number of frames
+    forward_only(box, 10_000, "numgen inc mod 500 0 drop")  # 0.2 % of any number of frames
     floor = "thresholds: [{metric: ndr, unit: Mpps, minimum: 0.0001}, {metric: pdr, unit: Mpps, minimum: 0.001}]\n"
-    topology = TOPOLOGY.replace("search: quick,", "search: quick, loss_ratio: 0.003,") + floor
+    topology = TOPOLOGY.replace("search: quick,", "search: quick, loss_ratio: 0.004,") + floor
     robot = Robot(tmp_path, "--include", "external", "--test", "Black box, 64 B", "tests", topology=topology)
     assert robot.wait() == 0, robot.said()
     (record,) = robot.records()
@@ -118,12 +122,13 @@ def test_a_box_that_always_loses_frames_has_no_ndr(box: NetworkNamespace, tmp_pa
     # A machine that becomes faster or slower meanwhile is a doubt of its own.
     doubts = [record["results"][goal].get("doubt", "") for goal in ("goal_rate", "pdr")]
     assert all(doubt.startswith("drifted: ") for doubt in doubts if doubt), doubts
-    assert judged["pdr"] == ("not judged" if doubts[1] else "passed")
+    cut_short = {"inconclusive"} if record["results"]["pdr"].get("unfinished") else set()
+    assert judged["pdr"] in ({"not judged"} if doubts[1] else {"passed", *cut_short})
     assert "frames are lost at every load (0." in robot.said() and "constant loss" in robot.said()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("before", "after"), [(20_000, 80_000), (80_000, 20_000)])
+@pytest.mark.parametrize(("before", "after"), [(4_000, 16_000), (16_000, 4_000)])
 def test_a_box_that_changes_during_the_search_never_has_two_speeds(
     box: NetworkNamespace, tmp_path: Path, before: int, after: int
 ) -> None:

@@ -80,7 +80,7 @@ TESTERS: Mapping[str, Wrong] = {
         "sender.bpf.c", CLOCK, "now = bpf_ktime_get_ns() / 25 * 26;", "clock", "the tester's clock runs "
     ),
     "slow-clock": Wrong(
-        "sender.bpf.c", CLOCK, "now = bpf_ktime_get_ns() / 51 * 50;", "clock", "the tester's clock runs "
+        "sender.bpf.c", CLOCK, "now = bpf_ktime_get_ns() / 26 * 25;", "clock", "the tester's clock runs "
     ),
 }
 

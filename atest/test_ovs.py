@@ -94,7 +94,7 @@ def test_a_process_killed_in_mid_trial_is_named(tmp_path: Path, suite: Path, pro
     robot.wait_for_trials(1)
     # Not a process of the machine: a process of the run has files in the run directory.
     os.kill(int(LocalHost().ask("pgrep", "--full", rf"^(\S*/)?{process}\S* .*podperf").stdout), signal.SIGKILL)
-    assert robot.wait(60) == 1, robot.output.read_text()
+    assert robot.wait() == 1, robot.output.read_text()
     assert f"Breaks: FAIL: {cause}" in robot.messages()
     assert "The Next One: PASS" in robot.messages()
 

@@ -37,7 +37,7 @@ def begin(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
 
 
 def until_it_measures(run: subprocess.Popen[str], results: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not trials_on_disk(results):
         assert run.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
@@ -48,14 +48,16 @@ def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) ->
     results = tmp_path / "results"
     rows = [word for name in ("wire", "ptp") for word in ("--include", f"quickAND{name}")]
     command = [str(ROOT / "podperf"), "--no-install", "run", *rows, "--outputdir", str(results)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout + done.stderr
     assert "[2/2] PTP, 64 B | " in said, "which trial, while it works"
     table = said[said.index("\nTest ") :].splitlines()
-    (row,) = [line for line in table if re.match(r"PTP, 64 B +\d", line)]
-    assert "passed" in row and (len(row) <= 80 or "noisy" in row)  # further words follow on a noisy machine
-    assert "[2/2] PTP, 64 B passed: MRR " in said, "with the word of the table"
+    (row,) = [line for line in table if re.match(r"PTP, 64 B +(>= *)?\d", line)]
+    cut_short = "*" in row  # on a noisy machine a search may find no end in its time, which can decide no threshold
+    (word,) = re.findall("passed|inconclusive" if cut_short else "passed", row)
+    assert len(row) <= 80 or cut_short or "noisy" in row  # further words follow on a noisy machine
+    assert f"[2/2] PTP, 64 B {word}: MRR " in said, "with the word of the table"
     assert table[-1] == f"Conformance: {results}/conformance.html"
     made = {path.name for path in results.iterdir()}
     assert made >= {"conformance.html", "log.html", "output.xml", "xunit.xml", "records"}
@@ -88,7 +90,7 @@ def test_the_suite_of_the_documentation_runs_with_all_its_tests(given: str, tmp_
     listener = Path(__file__).with_name("short_calibration.py")
     short = ["--outputdir", str(tmp_path / "results"), "--listener", str(listener)]
     with begin(*empty, *short, tmp_path / "short.yaml", source if given == "a file" else folder) as run:
-        _, said = run.communicate(timeout=300)
+        _, said = run.communicate(timeout=600)
     assert run.returncode == 0, said
     records = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("records/*.json")]
     assert [record["test"]["name"] for record in records] == ["A Bridge With Two Pods"] * (
@@ -103,14 +105,14 @@ def test_ctrl_c_ends_a_run_in_order_and_shows_how_to_resume_it(tmp_path: Path) -
     with begin(*rows, "--outputdir", tmp_path / "first") as run:
         until_it_measures(run, tmp_path / "first")
         os.killpg(run.pid, signal.SIGINT)  # as the terminal does
-        _, said = run.communicate(timeout=300)
+        _, said = run.communicate(timeout=600)
     assert run.returncode == 253, said
     assert "Ended early: 1 of 2 tests were not run." in said
     line = f"run --resume {tmp_path}/first --include 'quick AND ptp' --include 'quick AND macvlan'"
     assert said.splitlines()[-1] == f"podperf: to measure the rest: {ROOT}/podperf --no-install {line}"
 
     with begin(*shlex.split(line)[1:], "--outputdir", tmp_path / "second") as run:
-        _, said = run.communicate(timeout=300)
+        _, said = run.communicate(timeout=600)
     assert run.returncode == 0, said
     assert len(list((tmp_path / "second" / "records").glob("*.json"))) == 2
 
