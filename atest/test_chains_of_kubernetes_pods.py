@@ -29,8 +29,9 @@ from podperf.hosts.run_directory import RUN_DIRECTORY, SOCKETS
 from podperf.kernel.cpus import Cpus
 from podperf.kubernetes import multus
 from podperf.kubernetes import pods as of_pods
-from podperf.kubernetes.api import Api, execute, log_in
+from podperf.kubernetes.api import Api, log_in
 from podperf.kubernetes.chain_pods import ChainPod, ChainPods
+from podperf.kubernetes.commands_in_pods import execute
 from podperf.kubernetes.container_program import make_pipes, start_program
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.settings import IMAGE, ChainSettings, KubernetesSettings

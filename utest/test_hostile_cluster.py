@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import gc
 import hashlib
+import os
 import re
+import shutil
 import socket
 import ssl
 import struct
+import subprocess
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -38,10 +41,11 @@ from podperf.cluster.core import Authority
 from podperf.cluster.other_clusters import state_of
 from podperf.errors import PodperfError, understood
 from podperf.kubernetes import api as of_api
-from podperf.kubernetes import client, exec_plugins
-from podperf.kubernetes.api import END, ApiError, CommandInPodFailed, execute, log_in
+from podperf.kubernetes import client, commands_in_pods, exec_plugins, ports
+from podperf.kubernetes.api import ApiError, log_in
 from podperf.kubernetes.chain_pods import ChainPod, ChainPods
 from podperf.kubernetes.checks import check_cluster, observe_node
+from podperf.kubernetes.commands_in_pods import END, CommandInPodFailed, Conversation, execute
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.ports import PodFacts, PodPort
 from podperf.kubernetes.run_namespace import forget_killed
@@ -168,6 +172,94 @@ def test_a_command_in_a_pod_is_answered(tmp_path: Path) -> None:
     with raw_server(stream(said, pause=1)) as port:
         api = log_in(kubeconfig_file(tmp_path, f"http://127.0.0.1:{port}"), None)
         assert execute(api, "p", "n", ["true"]) == "hello\n"
+
+
+ANSWERED: list[list[bytes]] = [
+    [frame(1, b"one\n"), frame(1, b"two\n")],
+    [frame(1, b"o") + frame(2, b"?") + frame(1, b"ne\n"), bytes([0x89, 1]) + b"\1" + frame(1, b"two\n")],
+    [frame(1, b"one\ntwo\n"), b""],
+]
+
+
+def answering(connections: list[socket.socket], messages: Sequence[bytes]) -> Serve:
+    """A WebSocket that notes its connection, and answers each message with one of these."""
+
+    def serve(connection: socket.socket) -> None:
+        upgraded(connection)
+        connections.append(connection)
+        for each in messages:
+            connection.recv(4096)
+            connection.sendall(each)
+        connection.recv(4096)
+
+    return serve
+
+
+@pytest.mark.parametrize("messages", ANSWERED, ids=["a message each", "parts, errors, a ping", "both in one message"])
+def test_each_line_to_a_pod_has_its_answer_on_one_connection(messages: Sequence[bytes], tmp_path: Path) -> None:
+    connections: list[socket.socket] = []
+    serve = answering(connections, messages)
+    with raw_server(serve) as port:
+        api = log_in(kubeconfig_file(tmp_path, f"http://127.0.0.1:{port}"), None)
+        with closing(Conversation(api, "p", "n", "cat")) as conversation:
+            assert [conversation.ask(line, 5.0) for line in ("1", "2")] == ["one", "two"]
+    assert len(connections) == 1
+
+
+def test_a_connection_to_a_pod_that_was_silent_for_long_is_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands_in_pods, "LONGEST_SILENCE", 0.0)
+    connections: list[socket.socket] = []
+    with raw_server(answering(connections, [frame(1, b"again\n")])) as port:
+        api = log_in(kubeconfig_file(tmp_path, f"http://127.0.0.1:{port}"), None)
+        with closing(Conversation(api, "p", "n", "cat")) as conversation:
+            assert {conversation.ask("?", 5.0) for _ in range(3)} == {"again"}
+    assert len(connections) == 3
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (frame(2, b"sh: not found\n") + bytes([0x88, 0]), "has ended: sh: not found"),
+        (b"", "got no answer: "),
+        (HUGE, "got no answer: "),
+    ],
+    ids=["the script ends", "the connection ends", "half a message"],
+)
+def test_a_lost_answer_of_a_pod_has_its_cause(sent: bytes, said: str, tmp_path: Path) -> None:
+    with raw_server(answering([], [sent])) as port:
+        api = log_in(kubeconfig_file(tmp_path, f"http://127.0.0.1:{port}"), None)
+        with (
+            at_most(10),
+            closing(Conversation(api, "p", "n", "cat")) as conversation,
+            pytest.raises(CommandInPodFailed, match=said),
+        ):
+            conversation.ask("1", 0.5)
+
+
+@pytest.mark.parametrize("shell", [["sh"], ["busybox", "sh"]])
+def test_the_script_of_a_pod_passes_requests_and_answers_on(shell: Sequence[str], tmp_path: Path) -> None:
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed")
+    os.mkfifo(tmp_path / "requests")
+    (tmp_path / "answers").touch()
+    script = ports._PASS_ON.replace(ports._FOLDER, str(tmp_path))
+    lines = r'1 500 0.000 {"send": "a\nb"}', "2 0 0.000 x  y", "3 2 0.010 ", "2 500 0.000 ", ""
+    with (tmp_path / "answers").open("a") as answers:
+        requests_of_pod = os.open(tmp_path / "requests", os.O_RDWR)
+        tester = subprocess.Popen(["cat"], stdin=requests_of_pod, stdout=answers)  # each request is its own answer
+        try:
+            told = subprocess.run(
+                [*shell, "-c", script], input="\n".join(lines), capture_output=True, text=True, timeout=30, check=True
+            )
+        finally:
+            os.close(requests_of_pod)
+            tester.kill()
+            tester.wait()
+    first, late, none, again = told.stdout.split("\n")[:4]
+    assert first == r'{"send": "a\nb"}'
+    assert late in {"", "x  y"} and none == "" and again == "x  y"
 
 
 @pytest.mark.parametrize(("name", "of_another"), [("127.0.0.1", True), ("other.example", False)])
@@ -300,7 +392,7 @@ class Commanded(PodPort):
         any_api: Any = None
         super().__init__(any_api, "n", "left", PodFacts("p", "n", IPv4Address("10.0.0.1"), "i"))
 
-    def execute(self, *_: str, timeout: float = 10.0) -> str:
+    def _pass_on(self, line: str, timeout: float, busy: float = 0.0) -> str:
         return self._said
 
 
@@ -308,7 +400,7 @@ class Commanded(PodPort):
 @pytest.mark.parametrize("said", NONSENSE_OF_PODS)
 def test_an_answer_of_a_pod_that_is_none_is_one_line(said: str) -> None:
     with pytest.raises(PodperfError) as caught:
-        Commanded(said).answer({"trial"}, 1.0)
+        Commanded(said).ask("", {"trial"}, 1.0)
     assert str(caught.value).isprintable() and len(str(caught.value)) < 400
 
 

@@ -21,7 +21,8 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.frames import AddressFamily
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes import manifests, run_namespace
-from podperf.kubernetes.api import END, Api, ApiError, CommandInPodFailed, checked, log_in
+from podperf.kubernetes.api import Api, ApiError, log_in
+from podperf.kubernetes.commands_in_pods import END, CommandInPodFailed, checked
 from podperf.kubernetes.known_networks import CILIUM
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.ports import DISCARDED, PodFacts, addresses_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -100,13 +99,13 @@ class Api:
             if error.status not in {404, 409}:  # gone, or about to be
                 raise
 
-    def open_stream(self, pod: str, namespace: str, command: Sequence[str]) -> Any:
+    def open_stream(self, pod: str, namespace: str, command: Sequence[str], *, stdin: bool = False) -> Any:
         """A WebSocket to a command that starts in a pod (`WSClient` of the package kubernetes)."""
         from kubernetes.client import ApiException, CoreV1Api  # noqa: PLC0415
         from kubernetes.stream import stream  # noqa: PLC0415
 
         call = CoreV1Api(self._client_of_streams).connect_get_namespaced_pod_exec
-        streams = {"stdin": False, "stdout": True, "stderr": True, "tty": False}
+        streams = {"stdin": stdin, "stdout": True, "stderr": True, "tty": False}
         began = time.monotonic()
         try:
             return stream(call, pod, namespace, command=list(command), _preload_content=False, **streams)
@@ -271,60 +270,3 @@ def _message(body: object) -> str:
         if isinstance(found, Mapping):
             return str(found.get("message", ""))[:_MOST_TOLD]
     return text[:_MOST_QUOTED]
-
-
-END = "podperf-end"
-# Run by `sh -c` with a command.
-_MARKED = f'"$@"; echo "{END} $?"'
-_ENDED = re.compile(rf"{END} \d+\n")
-_LONGEST_END = 64  # characters; the end marker is the last part of an output
-_LOOK_AGAIN = 0.2  # seconds; an answer is noticed at once
-_CLOSING = 1.0  # seconds for the server to close its side
-
-
-class CommandInPodFailed(PodperfError):
-    def __init__(self, pod: str, command: Sequence[str], why: str) -> None:
-        super().__init__(f"in pod {pod}, `{' '.join(command)[:200]}` {why}")
-
-
-def execute(api: Api, pod: str, namespace: str, command: Sequence[str], timeout: float = 10.0) -> str:
-    """The output of a short command in a pod, while no trial runs.
-
-    CommandInPodFailed if it fails, or does not end in `timeout` seconds. The client's exec can hang, and can lose exit
-    codes (kubernetes-client/python 602 and 2156). So the command has a deadline, and prints its exit code at its end.
-    """
-    from websocket import WebSocketException  # noqa: PLC0415 — its import takes a second, with that of kubernetes
-
-    stream = api.open_stream(pod, namespace, ["sh", "-c", _MARKED, "sh", *command])
-    said, errors = "", ""
-    deadline = time.monotonic() + timeout
-    stream.sock.ends_at = deadline + _LOOK_AGAIN
-    try:
-        while not _ENDED.search(said[-_LONGEST_END:]) and stream.is_open() and time.monotonic() < deadline:
-            stream.update(timeout=_LOOK_AGAIN)
-            said += _read(stream, "stdout")
-            errors += _read(stream, "stderr")
-    except (WebSocketException, OSError) as error:
-        errors += f" (connection lost: {error})"
-    finally:
-        stream.sock.ends_at = time.monotonic() + _CLOSING
-        with suppress(WebSocketException, OSError):
-            stream.close(timeout=_CLOSING)
-        stream.sock.shutdown()
-    return checked(pod, command, said, errors)
-
-
-def _read(stream: object, name: str) -> str:
-    peek, read = getattr(stream, f"peek_{name}"), getattr(stream, f"read_{name}")
-    return str(read(timeout=0)) if peek(timeout=0) else ""
-
-
-def checked(pod: str, command: Sequence[str], said: str, errors: str) -> str:
-    """The output before the end marker. CommandInPodFailed without the marker, or with an exit code other than 0."""
-    output, marker, exit_code = said.rpartition(END)
-    if not marker:
-        raise CommandInPodFailed(pod, command, f"did not end: {' '.join((said + errors)[-_MOST_TOLD:].split()[-20:])}")
-    if exit_code.strip() != "0":
-        detail = " ".join((errors or output)[-_MOST_TOLD:].split())
-        raise CommandInPodFailed(pod, command, f"ended with exit code {exit_code.strip()}: {detail}")
-    return output

@@ -16,7 +16,8 @@ from podperf.hosts.base import Host
 from podperf.hosts.run_directory import RUN_DIRECTORY, SOCKETS
 from podperf.kernel.sriov import functions_there
 from podperf.kubernetes import container_program, manifests, multus
-from podperf.kubernetes.api import Api, ApiError, execute
+from podperf.kubernetes.api import Api, ApiError
+from podperf.kubernetes.commands_in_pods import execute
 from podperf.kubernetes.multus import WantedNetwork
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.kubernetes.running_pods import READ, PodPlacement, await_phase, first_ended

@@ -1,13 +1,14 @@
 """The two ends of the tester: processes of podperf-tester in a pod, and on a host outside of the cluster.
 
 In a pod, the process is the command of the container. It reads requests from a FIFO and appends its answers to a file.
-So a command in the pod only writes a line or reads one, and none runs in a trial.
+So a script in the pod only passes lines on. In a trial it sleeps.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from podperf.frames import Address, AddressFamily, Headers
 from podperf.hosts.base import Host
 from podperf.hosts.programs import on_host
 from podperf.kubernetes import multus
-from podperf.kubernetes.api import Api, CommandInPodFailed, execute
+from podperf.kubernetes.api import Api
+from podperf.kubernetes.commands_in_pods import LONGEST_SILENCE, CommandInPodFailed, Conversation, execute
 from podperf.testers.answers import receive_answer
 from podperf.testers.base import TesterPort
 from podperf.testers.software import TESTER_BINARY
@@ -37,12 +39,20 @@ _PROGRAM = (
     f' "--$1" "{_INTERFACE}" --engine packet-ring --discard {DISCARDED}'
     f" <>{_FOLDER}/requests >>{_FOLDER}/answers 2>&1"
 )
-_WRITE = f'echo "$1" >{_FOLDER}/requests'
-# Prints line $1 of the answers, as soon as it is there. Exit code 3 after $2 looks, a hundredth of a second apart.
-_READ = (
-    f'i=0; until [ "$(wc -l <{_FOLDER}/answers)" -ge "$1" ]; do i=$((i + 1)); [ "$i" -le "$2" ] || exit 3;'
-    f' sleep 0.01; done; sed -n "$1p" {_FOLDER}/answers'
-)
+# Each line of its input has the number of an answer, a number of looks, seconds, and a request. Writes the request, if
+# there is one. Prints the answer of this number as soon as it is there: the first look is after these seconds, and the
+# next ones a hundredth of a second apart. Prints an empty line if there is no answer.
+_PASS_ON = f"""
+while read -r number looks seconds request; do
+    [ -z "$request" ] || printf '%s\\n' "$request" >{_FOLDER}/requests
+    sleep "$seconds"
+    until [ "$(wc -l <{_FOLDER}/answers)" -ge "$number" ] || [ "$looks" -le 0 ]; do
+        looks=$((looks - 1))
+        sleep 0.01
+    done
+    printf '%s\\n' "$(sed -n "${{number}}p" {_FOLDER}/answers)"
+done
+"""
 # Prints MAC and next hop of the way to address $1. The answer to one echo request is not needed, but its ARP is, or its
 # neighbour solicitation.
 _WAY = (
@@ -92,12 +102,12 @@ class TesterEnd(ABC):
         return str(self.ready["ports"][self.side]["mac"])
 
     @abstractmethod
-    def request(self, line: str) -> None:
-        """Give the process a line."""
+    def ask(self, line: str, keys: Set[str], timeout: float, busy: float = 0.0) -> dict[str, Any]:
+        """Give the process a line. Returns its answer, which has one of these keys. PodperfError with the process's own
+        words for another answer.
 
-    @abstractmethod
-    def answer(self, keys: Set[str], timeout: float) -> dict[str, Any]:
-        """The next answer, which has one of these keys. PodperfError with the process's own words for another one."""
+        Nothing looks for the answer in the first `busy` seconds. It comes at most `timeout` seconds later.
+        """
 
 
 @dataclass(frozen=True)
@@ -140,7 +150,8 @@ class PodPort(TesterEnd):
         self.addresses, self.machine = facts.addresses, facts.node
         self._read = 0  # answers so far
         self._route_mtus: dict[Address, int | None] = {}
-        self.ready = self.answer({"ready"}, 15.0)["ready"]
+        self._conversation = Conversation(api, facts.name, namespace, _PASS_ON)
+        self.ready = self._answer("", {"ready"}, 15.0)["ready"]
 
     def execute(self, *words: str, timeout: float = 10.0) -> str:
         return execute(self._api, self.facts.name, self._namespace, words, timeout)
@@ -175,16 +186,24 @@ class PodPort(TesterEnd):
             self._route_mtus[far] = int(found[1]) if found else None
         return self._route_mtus[far]
 
-    def request(self, line: str) -> None:
-        self.execute("sh", "-c", _WRITE, "sh", line)
+    def ask(self, line: str, keys: Set[str], timeout: float, busy: float = 0.0) -> dict[str, Any]:
+        if busy > LONGEST_SILENCE:
+            self._pass_on(line, 0.0)
+            time.sleep(busy)
+            line, busy = "", 0.0
+        return self._answer(line, keys, timeout, busy)
 
-    def answer(self, keys: Set[str], timeout: float) -> dict[str, Any]:
-        self._read += 1
-        wait = ("sh", "-c", _READ, "sh", str(self._read), str(int(timeout * 100)))
+    def _pass_on(self, line: str, timeout: float, busy: float = 0.0) -> str:
+        return self._conversation.ask(f"{self._read + 1} {timeout * 100:.0f} {busy:.3f} {line}", busy + timeout + 10)
+
+    def _answer(self, line: str, keys: Set[str], timeout: float, busy: float = 0.0) -> dict[str, Any]:
         try:
-            said = self.execute(*wait, timeout=timeout + 10).strip()
+            said = self._pass_on(line, timeout, busy)
         except CommandInPodFailed as error:
             raise PodperfError(f"the tester in pod {self.facts.name} gave no answer: {error}") from error
+        if not said:
+            raise PodperfError(f"the tester in pod {self.facts.name} gave no answer in {timeout:.0f} s")
+        self._read += 1
         try:
             answer = json.loads(said)
         except (ValueError, RecursionError):
@@ -193,6 +212,9 @@ class PodPort(TesterEnd):
             complaint = str(answer.get("error") if isinstance(answer, dict) else said)[:_MOST_TOLD]
             raise PodperfError(f"the tester in pod {self.facts.name} cannot go on: {complaint}")
         return answer
+
+    def close(self) -> None:
+        self._conversation.close()
 
     def next_hop(self, address: Address) -> str:
         """The MAC to which the pod sends frames for this address."""
@@ -227,15 +249,16 @@ class OutsidePort(TesterEnd):
         counting = ("--right", name, "--engine", "packet-ring", "--discard", str(DISCARDED))
         self._process = outside.host.spawn(on_host(outside.host, TESTER_BINARY), *counting, cpus=outside.cpus)
         try:
-            self.ready = self.answer({"ready"}, START_TIMEOUT)["ready"]
+            self.ready = self._answer({"ready"}, START_TIMEOUT)["ready"]
         except BaseException:
             self.close()
             raise
 
-    def request(self, line: str) -> None:
+    def ask(self, line: str, keys: Set[str], timeout: float, busy: float = 0.0) -> dict[str, Any]:
         self._process.send(line)
+        return self._answer(keys, busy + timeout)
 
-    def answer(self, keys: Set[str], timeout: float) -> dict[str, Any]:
+    def _answer(self, keys: Set[str], timeout: float) -> dict[str, Any]:
         answer = receive_answer(self._process, timeout, {*keys, "error"}, f"the tester on {self._host.name}")
         if "error" in answer:
             raise PodperfError(f"the tester on {self._host.name} cannot go on: {answer['error']}")

@@ -146,6 +146,7 @@ class KubernetesTester:
             facts = PodFacts.of(running, settings.interface)
             node = manifests.NodeOf(facts.node, other=settings.nodes > 1)
             ports[side] = PodPort(self._api, self._place.name, side, facts)
+            self._undo.callback(ports[side].close)
             _placement(ports[side]).demand(settings.wishes.cpus, f"pod {name} on {facts.node}")
         return ports
 
@@ -322,14 +323,11 @@ class KubernetesTester:
         self._trial = self._trial % 65535 + 1
         (back,) = {*Direction} - {direction}  # of the learning frames of the one that counts
         sends, counts = ("round-trip", "return") if trial.round_trip else ("send", "count")
-        counter.request(f"{self._request(trial, entries, back, counter)} part={counts}")
-        counter.answer({"counting"}, ANSWER_TIMEOUT)
-        sender.request(f"{self._request(trial, entries, direction, sender)} part={sends}")
-        time.sleep(trial.longest)
-        sent = sender.answer({"trial"}, ANSWER_TIMEOUT)["trial"]
+        counter.ask(f"{self._request(trial, entries, back, counter)} part={counts}", {"counting"}, ANSWER_TIMEOUT)
+        send = f"{self._request(trial, entries, direction, sender)} part={sends}"
+        sent = sender.ask(send, {"trial"}, ANSWER_TIMEOUT, trial.longest)["trial"]
         (sending,) = sent["directions"]
-        counter.request(f"sent={whole(sending, 'sent')}")
-        counted = counter.answer({"trial"}, ANSWER_TIMEOUT)["trial"]
+        counted = counter.ask(f"sent={whole(sending, 'sent')}", {"trial"}, ANSWER_TIMEOUT)["trial"]
         if trial.round_trip:
             return round_trip(trial, sent, counted)
         # Clocks of two machines differ by more than a frame takes.
