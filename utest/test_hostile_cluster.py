@@ -392,7 +392,7 @@ class Commanded(PodPort):
         any_api: Any = None
         super().__init__(any_api, "n", "left", PodFacts("p", "n", IPv4Address("10.0.0.1"), "i"))
 
-    def _pass_on(self, line: str, timeout: float, busy: float = 0.0) -> str:
+    def _pass_on(self, line: str, patience: float, busy: float = 0.0) -> str:
         return self._said
 
 

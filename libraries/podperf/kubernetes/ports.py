@@ -39,16 +39,18 @@ _PROGRAM = (
     f' "--$1" "{_INTERFACE}" --engine packet-ring --discard {DISCARDED}'
     f" <>{_FOLDER}/requests >>{_FOLDER}/answers 2>&1"
 )
+_LOOK_AGAIN, _PATIENCE = 0.01, 5.0  # seconds between looks for an answer, and for all looks of one line
+_SILENT = 10.0  # seconds beyond that after which the connection counts as lost
 # Each line of its input has the number of an answer, a number of looks, seconds, and a request. Writes the request, if
 # there is one. Prints the answer of this number as soon as it is there: the first look is after these seconds, and the
-# next ones a hundredth of a second apart. Prints an empty line if there is no answer.
+# next ones _LOOK_AGAIN apart. Prints an empty line if there is no answer.
 _PASS_ON = f"""
 while read -r number looks seconds request; do
     [ -z "$request" ] || printf '%s\\n' "$request" >{_FOLDER}/requests
     sleep "$seconds"
     until [ "$(wc -l <{_FOLDER}/answers)" -ge "$number" ] || [ "$looks" -le 0 ]; do
         looks=$((looks - 1))
-        sleep 0.01
+        sleep {_LOOK_AGAIN}
     done
     printf '%s\\n' "$(sed -n "${{number}}p" {_FOLDER}/answers)"
 done
@@ -193,12 +195,17 @@ class PodPort(TesterEnd):
             line, busy = "", 0.0
         return self._answer(line, keys, timeout, busy)
 
-    def _pass_on(self, line: str, timeout: float, busy: float = 0.0) -> str:
-        return self._conversation.ask(f"{self._read + 1} {timeout * 100:.0f} {busy:.3f} {line}", busy + timeout + 10)
+    def _pass_on(self, line: str, patience: float, busy: float = 0.0) -> str:
+        looks = f"{patience / _LOOK_AGAIN:.0f}"
+        return self._conversation.ask(f"{self._read + 1} {looks} {busy:.3f} {line}", busy + patience + _SILENT)
 
     def _answer(self, line: str, keys: Set[str], timeout: float, busy: float = 0.0) -> dict[str, Any]:
+        deadline = time.monotonic() + busy + timeout
         try:
-            said = self._pass_on(line, timeout, busy)
+            # The script tells soon that there is no answer yet. So a cluster that hangs is noticed before `timeout`.
+            said = self._pass_on(line, _PATIENCE, busy)
+            while not said and time.monotonic() < deadline:
+                said = self._pass_on("", _PATIENCE)
         except CommandInPodFailed as error:
             raise PodperfError(f"the tester in pod {self.facts.name} gave no answer: {error}") from error
         if not said:
