@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -15,8 +16,8 @@ import pytest
 from podperf.__main__ import call
 from podperf.cluster import pod_image
 from podperf.cluster.oci_archive import Archive, ImageFile, layer_of, read_archive, write_archive
-from podperf.cluster.pod_image import _copied_to, filtered, locked_files
-from podperf.errors import PodperfError
+from podperf.cluster.pod_image import _copied_to, filtered, locked_files, push
+from podperf.errors import BadArguments, PodperfError, Unavailable
 
 FILES = [
     ImageFile("bin", folder=True),
@@ -168,3 +169,19 @@ def test_an_option_may_stand_before_the_file(
     assert call(["image", *(str(file) if word == "FILE" else word for word in words)]) == 0
     assert asked == [pod_image.WHOLE] and file.read_bytes() == b"image"
     assert f"docker load --input {file}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["push"], "needs a place in a registry"), (["build", "--plain-http"], "--plain-http is for image push")],
+)
+def test_arguments_of_image_that_do_not_go_together_are_named(arguments: list[str], said: str) -> None:
+    with pytest.raises(BadArguments, match=said):
+        call(["image", *arguments])
+
+
+def test_without_skopeo_a_push_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "which").symlink_to(str(shutil.which("false")))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="apt-get install skopeo"):
+        push(Archive(tmp_path / "a.tar", "localhost/x:1", "sha256:1"), "registry/x")

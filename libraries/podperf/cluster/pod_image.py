@@ -25,7 +25,7 @@ from podperf.caches import digest_of, half_made
 from podperf.closed_paths import open_to_others
 from podperf.cluster.lifecycle import architecture
 from podperf.cluster.oci_archive import Archive, ImageFile, layer_of, read_archive, write_archive
-from podperf.errors import PodperfError, Unavailable
+from podperf.errors import BadArguments, PodperfError, Unavailable
 from podperf.hosts.base import CommandFailed, Host
 from podperf.hosts.host_facts import parse_os_release
 from podperf.hosts.local import LocalHost
@@ -245,24 +245,61 @@ def _kept(members: Iterable[tarfile.TarInfo], left_out: Sequence[str]) -> Iterat
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.description = "Make the image of podperf's pods, as an archive for clusters without a registry."
-    parser.add_argument("what", choices=("build",))
+    parser.description = (
+        "Make the image of podperf's pods: as an archive for clusters without a registry, or in a registry."
+    )
+    parser.add_argument("what", choices=("build", "push"))
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--whole", action="store_true", help="podperf itself, for a Job in the cluster")
     which.add_argument("--dpdk", action="store_true", help="DPDK's testpmd, for pods of chains that run a program")
-    parser.add_argument("file", nargs="?", type=Path, help="a copy of the archive, for other machines")
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="FILE | REGISTRY/NAME[:TAG]",
+        help="build: a copy of the archive, for other machines; push: the place in a registry",
+    )
+    parser.add_argument("--plain-http", action="store_true", help="push: to a registry without TLS")
 
 
 def main(wanted: Namespace) -> int:
-    """`podperf image build [FILE]`: make the image, and say how to load it."""
+    """`podperf image build [FILE]`: make the image, and say how to load it. `podperf image push REGISTRY/NAME[:TAG]`:
+    make it, and push it."""
+    if wanted.what == "push" and wanted.target is None:
+        raise BadArguments("image push needs a place in a registry: podperf image push REGISTRY/NAME[:TAG]")
+    if wanted.what == "build" and wanted.plain_http:
+        raise BadArguments("--plain-http is for image push")
     image = ready_image(LocalHost(), say, WHOLE if wanted.whole else DPDK if wanted.dpdk else POD)
+    if wanted.what == "push":
+        print(f"{image.name} is in the registry, as {push(image, wanted.target, plain_http=wanted.plain_http)}")
+        return 0
     path = image.path
-    if wanted.file is not None:
-        path = _copied_to(path, wanted.file)
+    if wanted.target is not None:
+        path = _copied_to(path, Path(wanted.target))
     print(f"{image.name} ({image.digest}, {path.stat().st_size / 1e6:.0f} MB) is in {path}. To load it:")
     for command in ("ctr --namespace k8s.io images import", "podman load --input", "docker load --input"):
         print(f"  {command} {path}")
     return 0
+
+
+def push(image: Archive, place: str, *, plain_http: bool = False) -> str:
+    """Push an image to REGISTRY/NAME[:TAG], by default with the tag of its name. Returns what topologies call it.
+
+    skopeo finds the login, as docker and podman do: `podman login REGISTRY`, or a credential helper.
+    """
+    host = LocalHost()
+    if host.ask("which", "skopeo", check=False).exit_code:
+        raise Unavailable("the package skopeo pushes images to registries; once: apt-get install skopeo")
+    name, colon, tag = place.rpartition(":")
+    if not colon or "/" in tag:  # a colon before the port of the registry
+        name, tag = place, image.name.rpartition(":")[2]
+    without_tls = ("--dest-tls-verify=false",) if plain_http else ()
+    command = ("skopeo", "copy", "--quiet", *without_tls, f"oci-archive:{image.path}", f"docker://{name}:{tag}")
+    try:
+        host.do(*command, timeout=BUILD_TIMEOUT)
+    except CommandFailed as error:
+        said = re.findall(r'msg="(.*)"', error.output)[-1:] or [" ".join(error.output.split())]
+        raise PodperfError(f"the image could not be pushed to {name}:{tag}: skopeo says {said[0]}") from error
+    return f"{name}:{tag} and {name}@{image.digest}"
 
 
 def _copied_to(archive: Path, file: Path) -> Path:
