@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
+from podperf.methods.trials import ChangedTrial
 from podperf.model import (
     BOTH_DIRECTIONS,
     AddressedTraffic,
@@ -51,6 +54,7 @@ class SimulatedDut:
     weaker: float = 1.0
     overhead: float = 0.1  # seconds a trial around the sending
     recovery: float = 0.0  # seconds behind an overload in which every frame is lost
+    outage: float = 0.0  # seconds behind the next change in which every frame is lost; a change may set it
     seed: int = 0
     now: float = 0.0
     trials: list[TrialResult] = field(default_factory=list)
@@ -101,6 +105,23 @@ class SimulatedDut:
             for before, after in zip(first.directions, second.directions, strict=True)
         )
         return replace(first, trial=trial, directions=directions)
+
+    def during(self, make: Callable[[ExitStack], None], load: float, duration: float) -> ChangedTrial:
+        """A trial in whose middle `make` changes something, and `outage` seconds of frames are lost if it says so."""
+        self.outage = 0.0
+        with ExitStack() as undo:
+            make(undo)
+            result, before = self.measure(load, duration), round(load * duration / 2)
+        gap = min(math.ceil(load * self.outage), result.directions[0].sent - before)
+        directions = tuple(
+            replace(
+                each,
+                received=max(0, each.received - gap),
+                last_lost=before + gap - 1 if gap else each.sent - 1 if each.lost else None,
+            )
+            for each in result.directions
+        )
+        return ChangedTrial(replace(result, directions=directions), before / load, 0.01)
 
     def _direction(self, direction: object, load: float, duration: float, capacity: float) -> DirectionResult:
         sent = round(load * duration)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from robot.api import logger
 from robot.api.deco import keyword, library
 
@@ -9,6 +11,8 @@ from podperf import __version__
 from podperf.errors import PodperfError
 from podperf.figures import phase_words
 from podperf.methods import METHODS
+from podperf.methods.base import FurtherMethod
+from podperf.methods.reconfiguration import Reconfiguration
 from Testbed import open_run, tell_verdict
 
 
@@ -36,9 +40,12 @@ class Methods:
         """
         if method not in METHODS:
             raise PodperfError(f"there is no method {method!r}; choose one of: {', '.join(METHODS)}")
-        result = open_run().measurement.by(METHODS[method], amount)
+        self._measure(METHODS[method], amount)
+
+    def _measure(self, method: type[FurtherMethod[Any]], amount: float | None) -> None:
+        result = open_run().measurement.by(method, amount)
         if result is None:
-            logger.warn(f"{phase_words(method)} is not measured: the search found no load that passes")
+            logger.warn(f"{phase_words(method.name)} is not measured: the search found no load that passes")
             return
         for name, reason in result.as_record().get("missing", {}).items():
             logger.warn(f"{name} {reason}")
@@ -80,6 +87,17 @@ class Methods:
         trial, the test is skipped. If frames are lost at half the load without an overload, too, there is no figure.
         """
         self.measure_by_method("system_recovery")
+
+    @keyword
+    def measure_reconfiguration(self, change: str = "", pairs: int | None = None) -> None:
+        """Make one change in the middle of a trial, and measure what it costs: frames, and time until the rate is back.
+
+        `change` is the name of a change that the chain offers, and by default the first one. `docs/methods.md` lists
+        them. Without such a change, the test is skipped. The load is half the NDR, so the search for NDR and PDR goes
+        first, unless the test has made it. A trial without a change goes before each trial with the change. There are
+        so many `pairs` of them, and 6 by default.
+        """
+        self._measure(Reconfiguration.by(change), pairs)
 
     @keyword
     def measure_repeated_instantiation(self, set_ups: int | None = None) -> None:

@@ -195,7 +195,7 @@ static void print_direction(const struct request *request, const struct stream *
 		print_arrived(counters);
 	for (unsigned int i = 0; request->groups > 1 && i < request->groups; i++)
 		printf("%s%llu%s", i ? "," : ",\"received_by_group\":[", counters->group[i], i + 1 < request->groups ? "" : "]");
-	if (request->overload && outcome->last_lost[direction] != NONE_LOST)
+	if (outcome->last_lost[direction] != NONE_LOST)
 		printf(",\"last_lost\":%llu", (unsigned long long)outcome->last_lost[direction]);
 	if (counters->latency_min != UINT64_MAX && !request->burst) {
 		printf(",\"latency\":{\"min\":%llu,\"sum\":%llu,\"max\":%llu,\"counts\":[", counters->latency_min,
@@ -249,7 +249,7 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	static struct request request;
 	struct plan *plan;
 	uint32_t *values;
-	uint64_t started, began, computed;
+	uint64_t started, began, prepared, computed;
 	struct port_events events[2] = { 0 };
 	const char *comma = "";
 	unsigned long long stray, asked;
@@ -279,6 +279,7 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	/* In a closed loop, only its own frames may cost instructions. One that only sends is heard by its test frames. */
 	if (!request.burst && request.part != SEND && request.part != ROUND_TRIP && learning_begin(plan, values, &request, ports))
 		return -1;
+	prepared = clock_ns(CLOCK_MONOTONIC);
 	computed = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	failed = engine->run(&request, &outcome);
 	computed = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - computed;
@@ -291,8 +292,8 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 
 	stray = outcome.counters[0].stray + outcome.counters[1].stray;
 	asked = neighbours_seen();
-	printf("{\"trial\":{\"started\":%.6f,\"elapsed\":%.6f,\"cpu_ns\":%llu,\"stray\":%llu,\"own_drops\":%llu,\"own_drops_reason\":",
-	       started / 1e9, (clock_ns(CLOCK_MONOTONIC) - began) / 1e9,
+	printf("{\"trial\":{\"started\":%.6f,\"preparation\":%.6f,\"elapsed\":%.6f,\"cpu_ns\":%llu,\"stray\":%llu,\"own_drops\":%llu,\"own_drops_reason\":",
+	       started / 1e9, (prepared - began) / 1e9, (clock_ns(CLOCK_MONOTONIC) - began) / 1e9,
 	       (unsigned long long)computed, stray > asked ? stray - asked : 0ULL, (unsigned long long)outcome.own_drops);
 	print_string(outcome.own_drops_reason);
 	printf(",\"unready\":");

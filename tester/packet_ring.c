@@ -497,7 +497,9 @@ static int packet_ring_run(const struct request *request, struct outcome *outcom
 		uint64_t drops = sides[i].port->absent ? 0 : request->part == RETURN ? unreturned : drops_of(sides[i].receiver);
 
 		counters_add(&outcome->counters[i], &counters[i]);
-		outcome->last_lost[i] = last_lost(&arrivals[i], plan.stream[i].sent);
+		outcome->last_lost[i] = NONE_LOST;
+		if (request->part != SEND && request->part != RETURN)
+			outcome->last_lost[i] = last_lost(&arrivals[i], plan.stream[i].sent);
 		if (drops)
 			snprintf(outcome->own_drops_reason, sizeof(outcome->own_drops_reason),
 				 "the receive ring of %s was full", sides[i].port->interface);

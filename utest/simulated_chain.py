@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from podperf.dataplanes.base import ChangeUnderLoad
 from podperf.kernel.thread_time import CpuUser
 from podperf.methods.base import StandingInstance
 from podperf.methods.latency import LatencyAtShare, LatencyResult
@@ -41,9 +42,13 @@ class SimulatedChain:
             "chain": Chain("linux-bridge", 1),
             "applications": (),
             "ends": ends,
+            "changes": {"route-withdrawn": ChangeUnderLoad("a route is withdrawn", self._lose_frames)},
             "cpu_clock": OneSecond,
         }
         return SimpleNamespace(**{**known, **self.sut_differs})
+
+    def _lose_frames(self, undo: ExitStack) -> None:
+        self.dut.outage = 0.1
 
     @property
     def metrics(self) -> Metrics:

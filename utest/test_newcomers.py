@@ -262,7 +262,7 @@ ADDITIONS = {
         (
             Line(
                 f"{LIBRARIES}/methods/__init__.py",
-                "for each in (LossCurve, ",
+                "*(LossCurve, ",
                 "Pause, ",
                 "from podperf.methods.pause import Pause",
             ),

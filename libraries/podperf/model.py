@@ -400,7 +400,7 @@ class DirectionResult:
     corrupted: int
     duration: float
     late: int = 0  # frames that the sender put out more than 1 ms after they were due
-    last_lost: int | None = None  # of a trial with an overload: the number of the last lost frame, counted from 0
+    last_lost: int | None = None  # the number of the last lost frame, counted from 0; None also if nobody knows it
     received_by_group: tuple[int, ...] = ()
     negative_latencies: int = 0
     latency: Latency | None = None
@@ -454,6 +454,7 @@ class TrialResult:
     invalid: str | None = None
     impossible_latency: str | None = None
     elapsed: float = 0.0  # seconds, with everything around the sending
+    preparation: float | None = None  # seconds of this time until the first frame was due; None: nobody knows
     noise: Noise | None = None  # other work on the measuring CPUs; None: not watched
     windows: tuple[int, ...] = ()  # of a closed loop: nanoseconds of each window
     cpu_time: CpuTime | None = None  # of the system under test; None: nobody read it

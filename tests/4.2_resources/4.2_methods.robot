@@ -25,6 +25,18 @@ System recovery, linux bridge, 64 B       Measure System Recovery        linux-b
     [Tags]    kernel-space    linux-bridge    system-recovery
 System recovery, AF_XDP, 64 B             Measure System Recovery        af-xdp
     [Tags]    ebpf    af-xdp    system-recovery    resources
+Reconfiguration, routed, route withdrawn, 64 B    Measure Reconfiguration    routed    change=route-withdrawn
+    [Tags]    kernel-space    routed    reconfiguration    resources
+Reconfiguration, routed, pod added, 64 B    Measure Reconfiguration    routed    change=pod-added
+    [Tags]    kernel-space    routed    reconfiguration
+Reconfiguration, policy, 100 policies added, 64 B    Measure Reconfiguration    routed-policy    change=policies-added
+    [Tags]    kernel-space    routed-policy    reconfiguration
+Reconfiguration, Service, pod added, 64 B    Measure Reconfiguration    service    change=endpoint-added
+    [Tags]    kernel-space    service    reconfiguration
+Reconfiguration, linux bridge, pod added, 64 B    Measure Reconfiguration    linux-bridge    change=pod-added
+    [Tags]    kernel-space    linux-bridge    reconfiguration
+Reconfiguration, linux bridge, MACs forgotten, 64 B    Measure Reconfiguration    linux-bridge    change=macs-forgotten
+    [Tags]    kernel-space    linux-bridge    reconfiguration
 Repeated instantiation, linux bridge, 64 B    Measure Repeated Instantiation    linux-bridge
     [Tags]    kernel-space    linux-bridge    repeated-instantiation    resources
 Repeated instantiation, AF_XDP, 64 B      Measure Repeated Instantiation    af-xdp

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 from podperf.addressing import ADDRESSES, ChainAddresses
@@ -112,6 +113,21 @@ class Worker:
         return self.hugepages
 
 
+@dataclass(frozen=True)
+class ChangeUnderLoad:
+    """A change that can be made while frames cross."""
+
+    words: str  # a sentence without a full stop
+    make: Callable[[ExitStack], None]  # it registers the undo, which is called when the frames have crossed
+
+
+Changes = Mapping[str, ChangeUnderLoad]  # by names that are the arguments of rows
+
+ADDED_POD = "added"  # the name of a pod that a change adds beside those of the chain
+NO_CHANGES: Changes = MappingProxyType({})
+NOTHING = ChangeUnderLoad("nothing changes", lambda undo: None)
+
+
 class Perishable(Protocol):
     """A part of a data plane that has processes. A process can end in mid-trial."""
 
@@ -151,6 +167,9 @@ class RunningDataPlane:
 
     further_entries: Sequence[Mapping[Direction, Entry]] = ()
     """The `entries` of each further chain, if several chains stand beside each other."""
+
+    changes: Changes = field(default_factory=dict)
+    """The changes that this data plane offers while frames cross."""
 
     def check(self) -> None:
         """Raises PodperfError with the names of all processes that have ended, as one can take another along. Quick."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import ClassVar
 
 from podperf.addressing import SERVICE_PORT
-from podperf.dataplanes.base import RunningDataPlane, Worker, WorkerPort
+from podperf.dataplanes.base import ChangeUnderLoad, RunningDataPlane, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import static_address
 from podperf.hosts.base import Host
@@ -144,6 +145,32 @@ table {ip} kube-proxy {{
 """
 
 
+# What kube-proxy gives to nftables for one more endpoint: the endpoint's chain, and the Service's rule anew.
+_ENDPOINT_ADDED = """
+add chain {ip} kube-proxy endpoint-added
+add rule {ip} kube-proxy endpoint-added meta l4proto udp dnat to {endpoint}
+flush chain {ip} kube-proxy service-left
+add rule {ip} kube-proxy service-left numgen random mod 2 vmap {{ 0 : goto endpoint-left, 1 : goto endpoint-added }}
+"""
+_ENDPOINT_REMOVED = """
+flush chain {ip} kube-proxy service-left
+add rule {ip} kube-proxy service-left numgen random mod 1 vmap {{ 0 : goto endpoint-left }}
+delete chain {ip} kube-proxy endpoint-added
+"""
+
+
+def _endpoint_added(worker: Worker, chain: Chain) -> ChangeUnderLoad:
+    """A pod is added to the Service of frames from the left. Flows that the worker tracks keep their endpoint."""
+    addresses = worker.addresses
+    endpoint = addresses.with_port(addresses.gateway_of(chain.pods + 1), SERVICE_PORT)
+
+    def make(undo: ExitStack) -> None:
+        worker.host.do("nft", "-f", "-", stdin=_ENDPOINT_ADDED.format(ip=addresses.ip, endpoint=endpoint))
+        undo.callback(worker.host.do, "nft", "-f", "-", stdin=_ENDPOINT_REMOVED.format(ip=addresses.ip))
+
+    return ChangeUnderLoad("a pod is added to a Service", make)
+
+
 class Service(Docker):
     """A Service of Kubernetes in each direction, by the rules of kube-proxy, in front of a network like docker's.
 
@@ -176,7 +203,7 @@ class Service(Docker):
             port=SERVICE_PORT,
         )
         worker.host.do("nft", "-f", "-", stdin=rules)
-        return running
+        return replace(running, changes={"endpoint-added": _endpoint_added(worker, chain)})
 
     def rules(self, worker: Worker) -> Mapping[str, Sequence[str]]:
         rules = worker.host.ask("nft", "list", "table", worker.addresses.ip, "kube-proxy")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from podperf.addressing import ChainAddresses
-from podperf.dataplanes.base import Worker
+from podperf.dataplanes.base import ChangeUnderLoad, Worker
 from podperf.hosts.base import Host
-from podperf.hosts.linux import configure, static_neighbour
+from podperf.hosts.linux import configure, ip, ip_json, static_neighbour
 from podperf.model import Direction, Entry
 
 FIRST_TABLE = 100
@@ -47,6 +49,29 @@ def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Ma
     right = HostSide(worker.right.interface, worker.addresses.right_of(len(pods)), worker.right.table)
     route_pairs(worker.host, worker.addresses, [left, *(side for pod in pods for side in pod), right])
     return worker.entries
+
+
+WITHDRAWN = 0.2  # seconds
+
+
+def route_withdrawn(worker: Worker) -> ChangeUnderLoad:
+    """The route from the left port into the chain is withdrawn, and given back WITHDRAWN seconds later.
+
+    Frames that arrive meanwhile have no route. So this change shows what the measurement itself is worth.
+    """
+    host, version, table = worker.host, f"-{worker.addresses.version}", ("table", str(FIRST_TABLE))
+
+    def make(undo: ExitStack) -> None:
+        (route,) = ip_json(host, version, "route", "show", *table)
+        hop = ["via", route["gateway"]] if "gateway" in route else []
+        # Without any route in this table, frames would follow the main one past the chain.
+        ip(host, version, "route", "replace", "unreachable", "default", *table)
+        try:
+            time.sleep(WITHDRAWN)
+        finally:
+            ip(host, version, "route", "replace", "default", *hop, "dev", route["dev"], *route["flags"], *table)
+
+    return ChangeUnderLoad(f"a route is withdrawn for {WITHDRAWN * 1e3:.0f} ms", make)
 
 
 def route_pairs(host: Host, addresses: ChainAddresses, sides: Sequence[HostSide]) -> None:

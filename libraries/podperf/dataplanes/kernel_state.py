@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from podperf.addressing import ChainAddresses
-from podperf.dataplanes.base import DataPlane, Perishable, RunningDataPlane, Worker
+from podperf.dataplanes.base import NO_CHANGES, Changes, DataPlane, Perishable, RunningDataPlane, Worker
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json
 from podperf.kernel.thread_time import CpuUser
@@ -64,18 +64,21 @@ def running_pods(
     parts: Sequence[Perishable] = (),
     switch: Sequence[CpuUser] = (),
     further_entries: Sequence[Mapping[Direction, Entry]] = (),
+    changes: Changes = NO_CHANGES,
 ) -> RunningDataPlane:
     """A data plane of these pods. Its description is the kernel's, with `describe_more`.
 
     The receive threads of the worker's ports forward in the pods, too. `switch` has the threads of a user-space switch.
-    `further_entries` are those of further chains beside the first.
+    `further_entries` are those of further chains beside the first. `changes` are those that it offers under load.
     """
 
     def describe() -> Mapping[str, Any]:
         return {**describe_kernel(worker, pods), **describe_more()}
 
     users = [*worker.kernel_users, *switch]
-    return RunningDataPlane(entries, worker.ports, describe, parts, cpu_users=users, further_entries=further_entries)
+    return RunningDataPlane(
+        entries, worker.ports, describe, parts, cpu_users=users, further_entries=further_entries, changes=changes
+    )
 
 
 class KernelPods(DataPlane):

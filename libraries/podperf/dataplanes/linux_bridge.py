@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import RunningDataPlane, Worker
+from podperf.dataplanes.base import ADDED_POD, ChangeUnderLoad, RunningDataPlane, Worker
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import forward_along_each, start_pods, static_address
 from podperf.hosts.base import Host
-from podperf.hosts.linux import configure
+from podperf.hosts.linux import configure, ip
 from podperf.model import Chain
-from podperf.pods.base import Pod
+from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
 
 
@@ -32,11 +32,7 @@ class LinuxBridge(KernelPods):
         return CniPlugins(host).missing("bridge", "static")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        def plugins(network: int, address: str) -> list[dict[str, Any]]:
-            bridge = {"type": "bridge", "bridge": f"br{network}", "isGateway": False, "mtu": worker.mtu}
-            return [bridge | {"ipam": static_address(address)}]
-
-        pods = start_pods(worker, chain, plugins, undo)
+        pods = start_pods(worker, chain, lambda network, address: _plugins(worker, network, address), undo)
         configure(
             worker.host,
             ("link", "set", worker.left.interface, "master", "br0"),
@@ -45,7 +41,33 @@ class LinuxBridge(KernelPods):
         entries, *further = forward_along_each(chain, pods, worker)
         if further:
             _know_all_macs(worker, pods)
-        return running_pods(worker, pods, entries, further_entries=further)
+        changes = {"pod-added": _pod_added(worker), "macs-forgotten": _macs_forgotten(worker)}
+        return running_pods(worker, pods, entries, further_entries=further, changes=changes)
+
+
+def _plugins(worker: Worker, network: int, address: str) -> list[dict[str, Any]]:
+    bridge = {"type": "bridge", "bridge": f"br{network}", "isGateway": False, "mtu": worker.mtu}
+    return [bridge | {"ipam": static_address(address)}]
+
+
+def _pod_added(worker: Worker) -> ChangeUnderLoad:
+    """One more pod at the bridge of the left port, as the plug-in attaches it beside those of the chain."""
+
+    def make(undo: ExitStack) -> None:
+        addresses = worker.addresses
+        address = addresses.on_segment(addresses.gateway_of(0))  # which nothing else has here
+        worker.pods.start(ADDED_POD, [Attachment("net1", "segment0", _plugins(worker, 0, address))], undo)
+
+    return ChangeUnderLoad("a pod is added", make)
+
+
+def _macs_forgotten(worker: Worker) -> ChangeUnderLoad:
+    """A bridge floods frames until it has learnt their MACs again."""
+
+    def make(undo: ExitStack) -> None:
+        ip(worker.host, "link", "set", "dev", "br0", "type", "bridge", "fdb_flush")
+
+    return ChangeUnderLoad("a bridge forgets the MACs that it has learnt", make)
 
 
 def _know_all_macs(worker: Worker, pods: Sequence[Pod]) -> None:

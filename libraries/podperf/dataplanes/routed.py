@@ -7,10 +7,11 @@ to a pod has. This needs no plug-in of Calico. The kernel settings are those of 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import ClassVar
 
-from podperf.dataplanes.base import RunningDataPlane, Worker
-from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain
+from podperf.dataplanes.base import ADDED_POD, ChangeUnderLoad, RunningDataPlane, Worker
+from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain, route_withdrawn
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.frames import AddressFamily
 from podperf.hosts.base import Host
@@ -36,7 +37,9 @@ class Routed(KernelPods):
         hop = ("via", worker.addresses.right_of(chain.pods), "dev", worker.right.interface, "onlink")
         ip(worker.host, f"-{worker.addresses.version}", "route", "add", "default", *hop)
         pods, sides = start_routed_pods(worker, worker.host, chain.pods, undo)
-        return running_pods(worker, pods, route_chain(worker, sides))
+        entries = route_chain(worker, sides)
+        changes = {"route-withdrawn": route_withdrawn(worker), "pod-added": _pod_added(worker, chain.pods)}
+        return running_pods(worker, pods, entries, changes=changes)
 
 
 def start_routed_pods(
@@ -53,6 +56,20 @@ def start_routed_pods(
         pods.append(pod)
         sides.append((net1, net2))
     return pods, sides
+
+
+def _pod_added(worker: Worker, pods: int) -> ChangeUnderLoad:
+    """One more pod with its routes, as an agent adds it beside those of the chain."""
+    addresses = worker.addresses
+    ends = (("net1", "caliadd1", addresses.right_of(pods + 1)), ("net2", "caliadd2", addresses.left_of(pods + 2)))
+
+    def make(undo: ExitStack) -> None:
+        pod = worker.pods.start(ADDED_POD, [], undo)
+        for interface, host_interface, address in ends:
+            _attach(worker.host, worker, pod, interface, host_interface, address)
+            undo.callback(ip, worker.host, "link", "delete", host_interface)  # a namespace goes in the background
+
+    return ChangeUnderLoad("a pod is added", make)
 
 
 def _attach(node: Host, worker: Worker, pod: Pod, interface: str, host_interface: str, address: str) -> HostSide:
@@ -91,6 +108,30 @@ table {ip} podperf-policy {{
 """
 
 
+_POLICIES = 100
+
+
+def _policies_added(worker: Worker) -> ChangeUnderLoad:
+    """The rules of so many policies of other pods, which an agent gives to the firewall at once."""
+    table, ip_family = "podperf-policy", worker.addresses.ip
+    names = [f"other{number}" for number in range(1, _POLICIES + 1)]
+    added = "".join(
+        f"add chain {ip_family} {table} {name}\n"
+        f"add rule {ip_family} {table} {name} {ip_family} saddr {worker.addresses.left} meta l4proto udp accept\n"
+        f"add rule {ip_family} {table} {name} drop\n"
+        f'add element {ip_family} {table} pods {{ "{name}" : goto {name} }}\n'
+        for name in names
+    )
+    removed = "".join(f'delete element {ip_family} {table} pods {{ "{name}" }}\n' for name in names)
+    removed += "".join(f"delete chain {ip_family} {table} {name}\n" for name in names)
+
+    def make(undo: ExitStack) -> None:
+        worker.host.do("nft", "-f", "-", stdin=added)
+        undo.callback(worker.host.do, "nft", "-f", "-", stdin=removed)
+
+    return ChangeUnderLoad(f"{_POLICIES} policies are added", make)
+
+
 class RoutedPolicy(Routed):
     """The worker's firewall has a network policy: it permits UDP of the test network, and drops all else for a pod.
 
@@ -113,4 +154,4 @@ class RoutedPolicy(Routed):
         family = worker.addresses
         rules = _RULES.format(ip=family.ip, elements=elements, left=family.left, right=family.right)
         worker.host.do("nft", "-f", "-", stdin=rules)
-        return running
+        return replace(running, changes={"policies-added": _policies_added(worker), **running.changes})

@@ -434,8 +434,8 @@ def combined(
     (sending,), (counting,) = sent["directions"], counted["directions"]
     keys = ("received", "duplicated", "reordered", "corrupted")
     both = {**sending, **{key: counting[key] for key in keys}}
-    timed = ("latency", "negative_latencies") if same_clock else ()
-    both |= {key: counting[key] for key in timed if key in counting}
+    told = ("last_lost", *(("latency", "negative_latencies") if same_clock else ()))
+    both |= {key: counting[key] for key in told if key in counting}
     result = _of_both(trial, sent, counted, both, real(counted, "elapsed"))
     return replace(result, cpu_time=_cpu_time(sent, counted)) if trial.train > 1 else result
 

@@ -10,11 +10,15 @@ from podperf.methods.back_to_back import BackToBack
 from podperf.methods.base import FurtherMethod
 from podperf.methods.latency_by_load import LatencyByLoad
 from podperf.methods.loss_curve import LossCurve
+from podperf.methods.reconfiguration import Reconfiguration
 from podperf.methods.repeated_instantiation import RepeatedInstantiation
 from podperf.methods.soak import Soak
 from podperf.methods.system_recovery import SystemRecovery
 
 METHODS: Mapping[str, type[FurtherMethod[Any]]] = {
     each.name: each
-    for each in (LossCurve, BackToBack, LatencyByLoad, SystemRecovery, RepeatedInstantiation, Soak, ApplicationTraffic)
+    for each in (
+        *(LossCurve, BackToBack, LatencyByLoad, SystemRecovery, Reconfiguration, RepeatedInstantiation, Soak),
+        ApplicationTraffic,
+    )
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from podperf.methods.presets import FurtherSettings
+from podperf.methods.trials import ChangedTrial
 from podperf.metrics import Measured, Metrics
-from podperf.model import Direction, Overload, TrialResult
+from podperf.model import Direction, DirectionResult, Overload, TrialResult
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testers.base import Ability, TesterLimits, TrialSource
 
@@ -18,6 +19,16 @@ def loss_ratios(trials: Sequence[TrialResult]) -> Mapping[Direction, float]:
     """Lost over sent in all these trials, by direction."""
     ways = zip(*(trial.directions for trial in trials), strict=True)
     return {way[0].direction: sum(each.lost for each in way) / max(1, sum(each.sent for each in way)) for way in ways}
+
+
+def time_to_last_lost(direction: DirectionResult, before: float, load: float) -> float:
+    """Seconds to the last lost frame from the moment when so many frames were due before it, at this load behind it.
+
+    0 if no frame was lost behind this moment. Exact to one gap between frames.
+    """
+    if direction.last_lost is None or not direction.lost:
+        return 0.0
+    return max(0.0, direction.last_lost + 1 - before) / load
 
 
 def judged_by(directions: int) -> Mapping[str, str]:
@@ -51,13 +62,17 @@ class Method(Protocol[Result_co]):
 
 
 class ChainSource(TrialSource, Protocol):
-    """The source of trials across the chain of a test. It also sends bursts, and overloads before a trial."""
+    """The source of trials across the chain of a test. It also sends bursts, overloads before a trial, and while
+    something changes."""
 
     def burst(self, frames: int) -> TrialResult:
         """One valid trial of so many frames in each direction, as fast as the tester can send."""
 
     def after_overload(self, overload: Overload, load: float, duration: float) -> TrialResult:
         """One valid trial of `duration` seconds at this load, with the overload before it."""
+
+    def during(self, make: Callable[[ExitStack], None], load: float, duration: float) -> ChangedTrial:
+        """One valid trial of `duration` seconds at this load. In its middle `make` changes something, until the end."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ class FurtherSettings:
     recovery_trials: int
     overload: float
     after_overload: float
+    reconfigurations: int
+    reconfiguration_trial: float
     set_ups: int
     set_up_trial: float
     soak: float
@@ -43,6 +45,8 @@ AS_WANTED = FurtherSettings(
     recovery_trials=10,  # RFC 2544 section 26.5 wants several
     overload=60.0,  # the same section
     after_overload=60.0,
+    reconfigurations=6,  # podperf: the fewest pairs that bound the median with 95 % confidence
+    reconfiguration_trial=60.0,  # RFC 2544 section 24
     set_ups=20,  # podperf
     set_up_trial=1.0,  # as MRR of FD.io CSIT
     soak=6 * 3600.0,  # podperf
@@ -59,6 +63,7 @@ SHORT = replace(
     latency_trial=1.0,
     overload=1.0,
     after_overload=1.0,
+    reconfiguration_trial=2.0,
     set_up_trial=0.3,
     soak=60.0,
     soak_interval=3.0,

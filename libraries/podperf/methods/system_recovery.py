@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from podperf.figures import count, kpps, milliseconds, percent
-from podperf.methods.base import ChainSource, MeasuredChain, MethodTable
+from podperf.methods.base import ChainSource, MeasuredChain, MethodTable, time_to_last_lost
 from podperf.methods.presets import FurtherSettings
 from podperf.metrics import Measured, Metrics
 from podperf.model import DirectionResult, Overload, TrialResult
@@ -50,10 +50,8 @@ class Recovery:
 
 def _seconds(trial: TrialResult, direction: DirectionResult) -> float:
     overload = trial.trial.overload
-    if overload is None or direction.last_lost is None or not direction.lost:
-        return 0.0
-    behind = direction.last_lost + 1 - round(overload.load * overload.duration)
-    return max(0, behind) / trial.trial.load
+    before = 0 if overload is None else round(overload.load * overload.duration)
+    return time_to_last_lost(direction, before, trial.trial.load)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from podperf.errors import TrialNotDelivered
@@ -40,6 +42,18 @@ class Clocks:
 
     def __sub__(self, other: Clocks) -> Clocks:
         return Clocks(self.running - other.running, self.on_any_clock - other.on_any_clock)
+
+
+@dataclass(frozen=True)
+class ChangedTrial:
+    """A trial in whose middle something was changed. The change took `seconds`.
+
+    It began `began` seconds behind the first frame; None: the tester does not tell when that one left.
+    """
+
+    result: TrialResult
+    began: float | None
+    seconds: float
 
 
 @dataclass
@@ -134,15 +148,40 @@ class ValidTrials:
         """One valid trial of `duration` seconds at this load, with the overload before it. Otherwise as `measure`."""
         return self._valid(Trial(self._traffic, load, duration, overload=overload))
 
+    def during(self, make: Callable[[ExitStack], None], load: float, duration: float) -> ChangedTrial:
+        """One valid trial in whose middle `make` changes something. The change is undone after the trial.
+
+        Otherwise as `measure`, but noise is no reason to repeat the trial: the change itself makes some.
+        """
+        changed: ChangedTrial | None = None
+
+        def measure(trial: Trial) -> TrialResult:
+            nonlocal changed
+            with ExitStack() as undo, ThreadPoolExecutor(1) as beside:
+                asked = time.monotonic()
+                # A process that the change starts ends with the thread that starts it. So the tester has the other one.
+                sending = beside.submit(self._tester.measure, trial)
+                time.sleep(duration / 2)
+                began = time.monotonic()
+                make(undo)
+                seconds, result = time.monotonic() - began, sending.result()
+                behind = None if result.preparation is None else began - asked - result.preparation
+                changed = ChangedTrial(result, behind, seconds)
+            return result
+
+        result = self._valid(Trial(self._traffic, load, duration), measure)
+        assert changed is not None
+        return replace(changed, result=result)
+
     def _time_for(self, frames: int) -> float:
         """Seconds in which the tester surely sends so many frames."""
         return max(SHORTEST_BURST, MOST_TIMES * frames / self.maximum_load)
 
-    def _valid(self, trial: Trial) -> TrialResult:
+    def _valid(self, trial: Trial, measure: Callable[[Trial], TrialResult] | None = None) -> TrialResult:
         attempts, grace, delivered = 0, GRACE, 0.0
         while attempts < 1 + MAXIMUM_REPEATS:
-            result = self._watched(trial)
-            why = disturbance(result)
+            result = self._watched(trial, measure or self._tester.measure)
+            why = None if measure else disturbance(result)
             disturbed = why is not None and self._patience.spend(result.elapsed)
             if disturbed:
                 result = replace(result, invalid=why)
@@ -162,19 +201,19 @@ class ValidTrials:
             delivered,
         )
 
-    def _watched(self, trial: Trial) -> TrialResult:
+    def _watched(self, trial: Trial, measure: Callable[[Trial], TrialResult]) -> TrialResult:
         if self._quietness is None:
-            return self._timed(trial)
+            return self._timed(trial, measure)
         await_quietness(self._quietness, self._patience, self._on_wait)
         self._quietness.start()
-        result = self._timed(trial)
+        result = self._timed(trial, measure)
         return replace(result, noise=self._quietness.stop())
 
-    def _timed(self, trial: Trial) -> TrialResult:
+    def _timed(self, trial: Trial, measure: Callable[[Trial], TrialResult]) -> TrialResult:
         began = Clocks.now()
         if self._clock is not None:
             self._clock.start()
-        result = without_latency(self._tester.measure(trial), self._no_latency)
+        result = without_latency(measure(trial), self._no_latency)
         if self._clock is not None:
             result = replace(result, cpu_time=self._clock.stop())
         took = Clocks.now() - began

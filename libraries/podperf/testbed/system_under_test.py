@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import RunningDataPlane, Worker
+from podperf.dataplanes.base import Changes, RunningDataPlane, Worker
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel.full_tables import CONNECTIONS, NEIGHBOURS, NEIGHBOURS_6, FullTable, Place, read_tables
@@ -155,6 +155,11 @@ class SystemUnderTest:
     def counts(self) -> bool:
         """Whether processes of the chain have counters. A description at the end of the test then shows more."""
         return any(data_plane.parts for data_plane in self.data_planes)
+
+    @property
+    def changes(self) -> Changes:
+        """What can be changed while frames cross: by the data plane of the first worker that offers a change."""
+        return {name: change for each in reversed(self.data_planes) for name, change in each.changes.items()}
 
     @property
     def further_entries(self) -> Sequence[Mapping[Direction, Entry]]:

@@ -286,6 +286,7 @@ def trial_result(trial: Trial, answer: Mapping[str, Any], *, hidden_tags: bool =
         stray=whole(answer, "stray"),
         own_drops=whole(answer, "own_drops"),
         elapsed=real(answer, "elapsed"),
+        preparation=real(answer, "preparation") if "preparation" in answer else None,
         windows=wholes(answer, "windows_ns", _MOST_WINDOWS),
         unanswered=tuple(map(_question, answer.get("unanswered", ())[:_MOST_QUESTIONS])),
     )
