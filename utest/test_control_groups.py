@@ -15,6 +15,7 @@ from podperf.kernel.control_groups import (
     PERIOD,
     cpu_of_version_1,
     cpu_of_version_2,
+    group_of,
     make_group,
     memory_of_version_1,
     memory_of_version_2,
@@ -76,6 +77,25 @@ def test_version_2_has_one_hierarchy() -> None:
         *(f"tee {ROOT}/podperf-pod1/{name}" for name in ("cpu.max", "memory.max", "memory.swap.max")),
     ]
     assert removed == [f"{ROOT}/podperf-pod1"]
+
+
+@pytest.mark.parametrize(
+    ("host", "told", "folders"),
+    [
+        (
+            host_with(VERSION_1),
+            "4:memory:/docker/17\n2:cpu,cpuacct:/docker/17\n0::/\n",
+            {f"{ROOT}/cpu/docker/17", f"{ROOT}/memory/docker/17"},
+        ),
+        (host_with(VERSION_2, "cpu memory", "cpu memory"), "0::/system.slice/x\n", {f"{ROOT}/system.slice/x"}),
+    ],
+)
+def test_the_group_that_an_engine_has_made_is_found(host: ScriptedHost, told: str, folders: set[str]) -> None:
+    host.files["/proc/17/cgroup"] = told
+    assert set(group_of(host, 17, BOTH).folders.values()) == folders
+    host.files["/proc/17/cgroup"] = "1:name=systemd:/\n"
+    with pytest.raises(PodperfError, match=r"process 17 is in no control group of /sys/fs/cgroup"):
+        group_of(host, 17, BOTH)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +178,7 @@ def test_limits_in_words_and_in_the_record() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["namespaces", "runc"])
+@pytest.mark.parametrize("name", ["namespaces", "runc", "docker"])
 def test_the_runtimes_of_podperf_limit_pods_where_the_kernel_can(name: str) -> None:
     assert POD_RUNTIMES[name].cannot_limit(host_with(VERSION_1), BOTH) is None
     assert "no cpu controller" in str(POD_RUNTIMES[name].cannot_limit(host_with(""), BOTH))

@@ -26,10 +26,12 @@ from podperf.hosts.base import WRITTEN, Completed, Host, Process, Refusal
 from podperf.hosts.linux import CARRIER_PATIENCE
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import NetworkNamespace
+from podperf.kernel.control_groups import ControlGroup, Controller
 from podperf.kernel.cpus import Cpus
 from podperf.kernel.threads import threads_named
 from podperf.model import Chain, FrameSize, NetworkingModel, Placement, VirtualFunctionSettings
 from podperf.pods import POD_RUNTIMES
+from podperf.pods.engines import EngineContainer
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
 from podperf.pods.runc import BUNDLES, RuncContainer
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, Plan, PlannedHost, plan, render
@@ -397,7 +399,8 @@ def test_a_data_plane_does_the_same_with_pods_that_are_containers(name: str) -> 
     memory, and the pipes of its program, in another way."""
     chain = Chain(name, max(1, DATA_PLANES[name].least_pods))
     steps: dict[str, list[str]] = {}
-    for pods in (PodSettings("namespaces"), PodSettings("runc"), OF_KUBERNETES):
+    runtimes = ("namespaces", "runc", "docker")
+    for pods in (*map(PodSettings, runtimes), OF_KUBERNETES):
         try:
             made = plan(replace(topology("local"), pods=pods), chain, SMALL)
         except Unavailable:  # on the local testbed, without a network card
@@ -405,11 +408,14 @@ def test_a_data_plane_does_the_same_with_pods_that_are_containers(name: str) -> 
         texts = [f"[{step.namespace}] {step.kind}: {step.text}" for step in made.steps]
         for pattern, word in ((r"netns (add|attach) (\S+).*", r"netns \2"), (r"<(process|number)[^>]*>", "<process>")):
             texts = [re.sub(pattern, word, each) for each in texts]
-        own = ("runc", "kubectl", "[] stop: unshare")
-        steps[pods.runtime] = [each for each in texts if not any(word in each for word in own)]
+        own = re.compile(
+            r"runc|\bdocker [^|]|] (tell|stop): (docker|podman)|\bpodman |sh (docker|podman)$|kubectl"
+            r"|\[\] stop: unshare|/run/podperf-journal"
+        )
+        steps[pods.runtime] = [each for each in texts if not own.search(each)]
         started = [step for step in made.steps if step.kind is Kind.START]
         assert len(started) == len([step for step in made.steps if step.kind is Kind.STOP])
-    assert steps["namespaces"] == steps["runc"]
+    assert steps["namespaces"] == steps["runc"] == steps["docker"]
     if not any("testpmd" in namespace for namespace in steps["namespaces"]):
         assert steps["namespaces"] == steps["kubernetes"]
 
@@ -565,6 +571,12 @@ def test_a_runtime_says_in_which_pod_its_command_runs_another_one() -> None:
     pod = RuncContainer("pod1", NetworkNamespace("podperf-pod1", host), host)
     pod.start_application(["dpdk-testpmd", "-i"], ExitStack())
     assert within(host.started) == ("podperf-pod1", ("dpdk-testpmd", "-i"))
+    host = Starting(answers={"timeout": "", "cat": "17"})
+    group = ControlGroup(host, {Controller("cpu", 1, "/groups"): "/groups/docker/1"})
+    for limited in (None, group):
+        container = EngineContainer("pod1", NetworkNamespace("podperf-pod1", host), host, 16, limited, {})
+        assert container.start_application(["dpdk-testpmd", "-i"], ExitStack()).pid == 17
+        assert within(host.started) == ("podperf-pod1", ("dpdk-testpmd", "-i"))
     asked = ("unshare", "--mount", "sh", "-c", "echo", "exec", "podperf-pod1")
     assert within(asked) == ("", asked)
 

@@ -1,4 +1,5 @@
-"""A Docker-style network: bridges with masquerade and port mapping, by the CNI plug-ins `bridge` and `portmap`.
+"""A look-alike of Docker's network, without Docker: bridges with masquerade and port mapping, by the CNI plug-ins
+`bridge` and `portmap`.
 
 A frame from outside has the worker's address. The worker's port mapping translates it to the pod's address. The pod is
 a proxy and sends the frame on. A frame that leaves the worker has the worker's own address as its source. So a frame
@@ -7,10 +8,10 @@ crosses the worker's connection tracking twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from podperf.addressing import SERVICE_PORT
 from podperf.dataplanes.base import ChangeUnderLoad, RunningDataPlane, Worker, WorkerPort
@@ -96,9 +97,10 @@ class Docker(KernelPods):
         portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
         return Attachment(interface, f"docker{segment}", [bridge, portmap], {"portMappings": [mapping]})
 
-    def rules(self, worker: Worker) -> Mapping[str, Sequence[str]]:
-        """The rules of the worker that translate addresses, for the record."""
-        return {"iptables_nat": worker.host.ask(f"{worker.addresses.ip}tables-save", "-t", "nat").stdout.splitlines()}
+    def rules(self, worker: Worker) -> Mapping[str, Any]:
+        """What makes the network, and the rules of the worker that translate addresses, for the record."""
+        rules = worker.host.ask(f"{worker.addresses.ip}tables-save", "-t", "nat").stdout.splitlines()
+        return {"look_alike": "of Docker's network, by CNI plug-ins and without a Docker daemon", "iptables_nat": rules}
 
 
 # The chains of kube-proxy's mode `nftables` (Kubernetes 1.33), with one endpoint for each Service.
@@ -205,6 +207,6 @@ class Service(Docker):
         worker.host.do("nft", "-f", "-", stdin=rules)
         return replace(running, changes={"endpoint-added": _endpoint_added(worker, chain)})
 
-    def rules(self, worker: Worker) -> Mapping[str, Sequence[str]]:
+    def rules(self, worker: Worker) -> Mapping[str, Any]:
         rules = worker.host.ask("nft", "list", "table", worker.addresses.ip, "kube-proxy")
         return {"nftables": rules.stdout.splitlines()}

@@ -39,6 +39,7 @@ PACKAGES = (
     "frr",
     "docker.io",
     "containerd",
+    "podman",
     "runc",
 )
 PYTHON_PACKAGES = ("robotframework", "MLRsearch", "jumpavg", "hdrhistogram", "jsonschema")

@@ -107,6 +107,22 @@ def make_group(host: Host, name: str, limits: PodLimits, undo: ExitStack) -> Con
     return ControlGroup(host, folders)
 
 
+def group_of(host: Host, process: int, limits: PodLimits) -> ControlGroup:
+    """The group of a process, with the controllers of these limits. Somebody else has made the group, and removes it.
+
+    PodperfError if the host has no such controller.
+    """
+    lines = host.get(f"/proc/{process}/cgroup", f"0::/{process}".encode()).decode().splitlines()
+    groups = {name: path for _, names, path in (line.split(":", 2) for line in lines) for name in names.split(",")}
+    folders = {}
+    for each in _controllers(host, limits):
+        path = groups.get(each.name if each.version == 1 else "")
+        if path is None:
+            raise PodperfError(f"on {host.name}, process {process} is in no control group of {each.folder}")
+        folders[each] = each.folder + path
+    return ControlGroup(host, folders)
+
+
 def _settings(host: Host, controller: Controller, folder: str, limits: PodLimits) -> Iterable[tuple[str, str]]:
     """The files of a new group and their contents, in the order in which the kernel takes them."""
     if controller.name == CPU:

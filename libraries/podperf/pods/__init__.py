@@ -4,12 +4,17 @@ A new runtime is one file and one line here, or an entry point of another packag
 """
 
 from podperf.pods.base import PodRuntime, RuntimeOfTestbed
+from podperf.pods.engines import DockerPods
 from podperf.pods.networks import NamespacePods
 from podperf.pods.runc import RuncPods
 from podperf.third_party import with_third_party
 from podperf.topology import PodSettings
 
-_OWN: dict[str, type[PodRuntime]] = {"namespaces": NamespacePods, "runc": RuncPods}
+_OWN: dict[str, type[PodRuntime]] = {
+    "namespaces": NamespacePods,
+    "runc": RuncPods,
+    "docker": DockerPods,
+}
 _ABOVE = {"kubernetes": "podperf.kubernetes.pods:KubernetesPods"}
 POD_RUNTIMES = with_third_party("podperf.pod_runtimes", _OWN, _ABOVE)
 

@@ -37,6 +37,11 @@ _RUNC = shell_script("runc_without_groups.sh", beside=__file__)
 _OUTSIDE_OF_A_CHROOT = 'nsenter --mount=/proc/self/ns/mnt -- test / -ef "/proc/$$/root/"; exit $?'
 
 
+def in_chroot(host: Host) -> bool:
+    """Whether podperf runs in a chroot on this host."""
+    return bool(host.ask("sh", "-c", _OUTSIDE_OF_A_CHROOT, check=False, assumed="").exit_code)
+
+
 class RuncPods(PodRuntime):
     """A pod runtime whose pods are containers."""
 
@@ -47,7 +52,7 @@ class RuncPods(PodRuntime):
     def unavailable(host: Host) -> str | None:
         if host.ask("which", "runc", check=False, assumed="").exit_code:
             return f"runc, which makes the pods, is not installed on {host.name} (Debian package runc)"
-        if host.ask("sh", "-c", _OUTSIDE_OF_A_CHROOT, check=False, assumed="").exit_code:
+        if in_chroot(host):
             return f"podperf runs in a chroot on {host.name}, and runc starts applications outside of it"
         return None
 

@@ -210,6 +210,10 @@ def _learnt(namespace: str, command: Sequence[str], answer: str) -> Iterator[tup
             yield from _learnt_from_plugin(json.loads(answer), line)
         elif command[0] == "sh" and " /proc/[0-9]*/cgroup" in line:
             yield answer.strip(), f"first process of {command[-1]}"
+        elif command[0] == "sh" and "/proc/[0-9]*/environ" in line:
+            yield answer.split("/")[2], "first process of the container"
+        elif command[0] == "cat" and line.endswith("/children"):
+            yield answer.strip(), "process in a container"
         elif command[0] == "sh" and len(command) == 6 and command[5].startswith("/proc"):  # threads by their name
             # DPDK's name for its polling threads depends on its version.
             whose = "those of DPDK that poll" if command[4] in POLLING_THREADS else f"those named {command[4]}*"

@@ -1,0 +1,106 @@
+"""Docker and Podman of Debian's packages, unpacked and not installed, with all that they keep in a folder of a test.
+
+The Docker daemon has a network, a socket and mounts of its own. So no container of the machine's own engine is touched,
+and this engine leaves no rule and no bridge on the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from debian_programs import unpacked
+
+OF_DOCKER = ("docker.io", "containerd", "tini", "libdevmapper1.02.1")
+OF_PODMAN = (
+    *("podman", "conmon", "golang-github-containers-common", "golang-github-containers-image"),
+    *("libgpgme11", "libassuan0", "libsubid4", "libdevmapper1.02.1"),
+)
+GROUPS = "test-engines"  # the control groups of the containers
+PATIENCE = 60.0  # seconds
+_UP = 'ip link set lo up; exec "$@"'
+
+
+@contextmanager
+def docker(folder: Path) -> Iterator[dict[str, str]]:
+    """A Docker daemon. Yields the variables with which `docker` asks this daemon."""
+    programs = unpacked(*OF_DOCKER)
+    variables = {**_found_first(programs), "DOCKER_HOST": f"unix://{folder}/docker.sock"}
+    daemon = [
+        *("dockerd", "--host", variables["DOCKER_HOST"], "--pidfile", f"{folder}/pid", "--storage-driver", "vfs"),
+        *("--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--cgroup-parent", f"/{GROUPS}"),
+        *("--bridge", "none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"),
+    ]
+    own = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "--propagation", "slave"]
+    environment = {**os.environ, **variables}
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen([*own, "sh", "-c", _UP, "sh", *daemon], stdout=log, stderr=log, env=environment)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while subprocess.run(["docker", "version"], capture_output=True, env=environment, check=False).returncode:
+            assert process.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()[-2000:]
+            time.sleep(0.1)
+        yield variables
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+        _remove_groups()
+
+
+@contextmanager
+def podman(folder: Path) -> Iterator[dict[str, str]]:
+    """Podman, which has no daemon. Yields the variables with which it keeps all of its files in the folder."""
+    programs = unpacked(*OF_PODMAN)
+    configuration: dict[str, dict[str, object]] = {
+        "containers": {"cgroup_parent": GROUPS},
+        "engine": {
+            "cgroup_manager": "cgroupfs",
+            "conmon_path": [f"{programs}/usr/bin/conmon"],
+            "events_logger": "none",
+            "runtime": "runc",
+            "tmp_dir": f"{folder}/tmp",
+        },
+    }
+    storage = {"storage": {"driver": "vfs", "graphroot": f"{folder}/data", "runroot": f"{folder}/run"}}
+    (folder / "containers.conf").write_text(_toml(configuration))
+    (folder / "storage.conf").write_text(_toml(storage))
+    own = folder / ".config" / "containers"  # the user's, which come before those of /etc
+    shutil.copytree(programs / "etc" / "containers", own)
+    libraries = [str(path.parent) for path in programs.glob("usr/lib/*/libgpgme.so.11")]
+    try:
+        yield {
+            **_found_first(programs),
+            "HOME": str(folder),
+            "LD_LIBRARY_PATH": ":".join(libraries),
+            "CONTAINERS_CONF": f"{folder}/containers.conf",
+            "CONTAINERS_STORAGE_CONF": f"{folder}/storage.conf",
+        }
+    finally:
+        shutil.rmtree(folder / "data", ignore_errors=True)
+        _remove_groups()
+
+
+def _found_first(programs: Path) -> dict[str, str]:
+    return {"PATH": f"{programs}/usr/bin:{programs}/usr/sbin:{os.environ['PATH']}"}
+
+
+def _toml(tables: Mapping[str, Mapping[str, object]]) -> str:
+    """A TOML file with strings and lists of strings, which JSON writes alike."""
+    rows = (
+        [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in of.items())] for name, of in tables.items()
+    )
+    return "\n".join(row for table in rows for row in table) + "\n"
+
+
+def _remove_groups() -> None:
+    """Remove the group in which the engines made those of their containers. They remove only the latter."""
+    for group in {*Path("/sys/fs/cgroup").glob(GROUPS), *Path("/sys/fs/cgroup").glob(f"*/{GROUPS}")}:
+        for path in sorted(group.rglob("*/"), reverse=True):
+            path.rmdir()
+        group.rmdir()
