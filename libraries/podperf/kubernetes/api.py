@@ -126,13 +126,23 @@ class Api:
         silent = not refused.status and seconds >= LimitedWebSocket.seconds
         if not silent and _NO_KUBELET not in refused.message:
             return refused
-        node = self._node_of(pod, namespace)
-        if node is None and silent:
-            return refused  # the API server itself is silent
+        if silent:
+            return self.lost(pod, namespace, refused)
+        return self._not_reached(what, refused.status, self._node_of(pod, namespace), refused.message)
+
+    def lost(self, pod: str, namespace: str, error: Exception) -> ApiError:
+        """The error for a command in a pod that no longer answers, which the API server and the kubelet pass on."""
+        what = f"exec in pod {pod}"
+        if (node := self._node_of(pod, namespace)) is not None:
+            return self._not_reached(what, 0, node, "it answers other requests")
+        # The API server itself is silent.
+        return error if isinstance(error, ApiError) else ApiError(what, 0, f"{self.where}: {error or 'no connection'}")
+
+    @staticmethod
+    def _not_reached(what: str, status: int, node: str | None, why: str) -> ApiError:
         where = f"node {node}" if node else "the pod's node"
-        why = "it answers other requests" if silent else refused.message
         why += f"; does the kubelet run on {where}, and does no firewall keep the API server from it?"
-        return ApiError(what, refused.status, why, f"does not reach the kubelet of {where} for")
+        return ApiError(what, status, why, f"does not reach the kubelet of {where} for")
 
     def _node_of(self, pod: str, namespace: str) -> str | None:
         """The node of a pod. None if the API server does not tell."""

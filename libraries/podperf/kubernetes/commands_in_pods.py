@@ -95,8 +95,8 @@ class Conversation:
         self._said = ""  # what came after the last answer
 
     def ask(self, line: str, timeout: float) -> str:
-        """The answer to a line. CommandInPodFailed if there is none in `timeout` seconds, also if the connection is
-        lost. Then it is not known whether the script has read the line."""
+        """The answer to a line. CommandInPodFailed if the script has ended. ApiError if there is no answer in `timeout`
+        seconds, or if the connection is lost. Then it is not known whether the script has read the line."""
         from websocket import WebSocketException  # noqa: PLC0415 — its import takes a second, with that of kubernetes
 
         if self._stream is not None and time.monotonic() - self._used > LONGEST_SILENCE:
@@ -111,7 +111,7 @@ class Conversation:
         except BaseException as error:  # also Ctrl-C: the next answer would be that to this line
             self.close()
             if isinstance(error, (WebSocketException, OSError)):
-                raise CommandInPodFailed(self._pod, [line], f"got no answer: {error or 'no connection'}") from error
+                raise self._api.lost(self._pod, self._namespace, error) from error
             raise
         self._used = time.monotonic()
         return answer

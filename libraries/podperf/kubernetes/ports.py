@@ -39,7 +39,7 @@ _PROGRAM = (
     f' "--$1" "{_INTERFACE}" --engine packet-ring --discard {DISCARDED}'
     f" <>{_FOLDER}/requests >>{_FOLDER}/answers 2>&1"
 )
-_LOOK_AGAIN, _PATIENCE = 0.01, 5.0  # seconds between looks for an answer, and for all looks of one line
+_LOOK_AGAIN, _PATIENCE = 0.01, 1.0  # seconds between looks for an answer, and for all looks of one line at least
 _SILENT = 10.0  # seconds beyond that after which the connection counts as lost
 # Each line of its input has the number of an answer, a number of looks, seconds, and a request. Writes the request, if
 # there is one. Prints the answer of this number as soon as it is there: the first look is after these seconds, and the
