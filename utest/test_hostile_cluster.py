@@ -227,7 +227,7 @@ def test_a_connection_to_a_pod_that_was_silent_for_long_is_a_new_one(
     [
         (frame(2, b"sh: not found\n") + bytes([0x88, 0]), "has ended: sh: not found"),
         (b"", "does not answer `exec in pod p`: "),
-        (HUGE, "does not answer `exec in pod p`: .*in time"),
+        (HUGE, "does not answer `exec in pod p`: .*time"),
     ],
     ids=["the script ends", "the connection ends", "half a message"],
 )
