@@ -175,7 +175,10 @@ class TestUpAndDown:
 
     @pytest.mark.parametrize(
         ("network", "seconds"),
-        [("plain", 1.0), ("flannel:vxlan", 3.0), ("kube-router", 6.0), ("bird:vxlan", 9.0), ("cilium:tunnel", 12.0)],
+        [
+            *(("plain", 1.0), ("flannel:vxlan", 3.0), ("kube-router", 6.0), ("ovn", 7.5), ("bird:vxlan", 9.0)),
+            ("cilium:tunnel", 12.0),
+        ],
     )
     def test_a_killed_start_leaves_no_process_and_down_removes_the_rest(self, network: str, seconds: float) -> None:
         with_programs(network_named(network))

@@ -14,13 +14,14 @@ from podperf.cluster.parts.kube_proxy import KubeProxy
 from podperf.cluster.parts.kube_router import KubeRouter
 from podperf.cluster.parts.multus import Multus
 from podperf.cluster.parts.network_policies import NetworkPolicies
+from podperf.cluster.parts.ovn import Ovn
 from podperf.cluster.parts.plain import Plain
 from podperf.cluster.programs import KUBERNETES, PACKAGES, built, unpacked
 from podperf.errors import BadArguments
 from podperf.hosts.base import Host
 
 Part = TypeVar("Part", bound=ClusterPart)
-NETWORKS: tuple[type[ClusterNetwork], ...] = (Plain, Flannel, Cilium, KubeRouter, Bird)  # the first one is the default
+NETWORKS: tuple[type[ClusterNetwork], ...] = (Plain, Flannel, Cilium, KubeRouter, Bird, Ovn)  # the first: the default
 PARTS: tuple[type[ClusterPart], ...] = (KubeProxy, NetworkPolicies, Multus)  # in the order of their start
 ALL_NETWORKS = tuple(kind(mode=mode) for kind in NETWORKS for mode in kind.modes)
 DEFAULT = ALL_NETWORKS[0]
