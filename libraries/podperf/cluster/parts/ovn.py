@@ -8,13 +8,13 @@ Open vSwitch nor Geneve.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from ipaddress import IPv4Address, ip_network
+from ipaddress import IPv4Address, ip_address, ip_network
 from pathlib import Path
 from typing import Any, ClassVar
 
 from podperf.cluster.layout import BRIDGE, PODS, SERVICES, ClusterLayout, ClusterNetwork, ClusterNode
 from podperf.cluster.parts import ovn_plugin
-from podperf.cluster.parts.ovn_plugin import mac_of
+from podperf.cluster.parts.ovn_plugin import mac_of, without_probes
 from podperf.cluster.parts.plain import addresses
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
@@ -24,6 +24,7 @@ _PLUGIN = "podperf-ovn"
 _FOLDER = "ovn"  # of a node
 _MTU = 1442  # Geneve with the option in which OVN tells logical ports
 _ROUTER = "cluster"
+_PORT = 6641  # of OVN's databases
 # On a node: its interface of the underlay, the bridge that has this interface as a port, and its port of its logical
 # switch. Open vSwitch in user space sends Geneve only from an address that one of its own bridges has.
 _UPLINK, _UNDERLAY, _MANAGEMENT = "underlay", "br-underlay", "ovn-management"
@@ -98,7 +99,7 @@ class Ovn(ClusterNetwork):
 
     def command(self, layout: ClusterLayout, node: ClusterNode) -> list[str]:
         folder = layout.of_node(node) / _FOLDER
-        return ["bash", str(_SCRIPT), str(self.debian), str(folder), _databases(layout)]
+        return ["bash", str(_SCRIPT), str(self.debian), str(folder), layout.nodes[0].addresses[0], str(_PORT)]
 
     def ready(self, layout: ClusterLayout, node: ClusterNode) -> list[str]:
         """The addresses of other nodes in their logical switches answer."""
@@ -109,7 +110,7 @@ class Ovn(ClusterNetwork):
 
 def _databases(layout: ClusterLayout) -> str:
     """Where OVN's databases are, as its programs name it."""
-    return f"tcp:{layout.nodes[0].addresses[0]}:6641"
+    return f"tcp:{layout.nodes[0].addresses[0]}:{_PORT}"
 
 
 def _routers(node: ClusterNode) -> tuple[str, ...]:
@@ -165,7 +166,7 @@ def _addresses_of(node: ClusterNode) -> Iterator[str]:
     yield f"address add {_underlay(node)}/24 dev {_UNDERLAY}"
     yield f"link set {_UNDERLAY} up"
     for own, pods in zip(_own(node), node.pods, strict=True):
-        yield f"address add {own}/{ip_network(pods).prefixlen} dev {_MANAGEMENT} {_without_probes(own)}".rstrip()
+        yield f"address add {own}/{ip_network(pods).prefixlen} dev {_MANAGEMENT}{without_probes(ip_address(own))}"
     yield f"link set {_MANAGEMENT} up"
     for pods, router in zip(PODS.split(","), _routers(node), strict=True):
         yield f"route add {pods} via {router} dev {_MANAGEMENT}"
@@ -189,8 +190,3 @@ def _logical_network(nodes: Sequence[ClusterNode]) -> Iterator[str]:
         yield from ("--", "lsp-set-addresses", management, " ".join((_mac_of(_own(node)[0]), *_own(node))))
         for pods, own in zip(node.pods, _own(node), strict=True):  # a node forwards what its pods send elsewhere
             yield from ("--", "--policy=src-ip", "lr-route-add", _ROUTER, pods, own)
-
-
-def _without_probes(address: str) -> str:
-    """The address serves at once: nobody else has it."""
-    return "nodad" if ":" in address else ""

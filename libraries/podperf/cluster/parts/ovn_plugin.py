@@ -19,7 +19,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from ipaddress import IPv4Address, ip_interface, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_interface, ip_network
 from typing import Any
 
 VERSIONS = ("0.3.0", "0.3.1", "0.4.0", "1.0.0")
@@ -31,6 +31,11 @@ _FAILED = 100  # the first code of errors that a plug-in may define
 def mac_of(address: IPv4Address) -> str:
     """The MAC address of the port that has this address."""
     return ":".join(("0a", "58", *(f"{byte:02x}" for byte in address.packed)))
+
+
+def without_probes(address: IPv4Address | IPv6Address) -> str:
+    """The end of a command that adds this address: it serves at once, because nobody else has it."""
+    return " nodad" if address.version == 6 else ""
 
 
 def port_of(container: str) -> str:
@@ -51,7 +56,7 @@ def inside(name: str, port: str, process: int, mtu: int, addresses: Mapping[str,
     veth = f"mtu {mtu} type veth peer name {port} mtu {mtu} netns {process}"
     return [
         f"link add {name} address {mac_of_first(addresses)} {veth}",
-        *(f"address add {each} dev {name}{' nodad' if each.version == 6 else ''}" for each in interfaces),
+        *(f"address add {each} dev {name}{without_probes(each)}" for each in interfaces),
         f"link set {name} up",
         *(f"route add {network} via {gateway} dev {name}" for network, gateway in routes),
     ]
