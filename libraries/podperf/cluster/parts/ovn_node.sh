@@ -42,9 +42,10 @@ run ovs-vswitchd --disable-system "$own"
 xargs --delimiter='\n' --arg-file="$files/switch" ovs-vsctl
 ip -batch "$files/addresses"
 nft --file "$files/translation"
-# ovn-controller 23.03 crashes if it reads a southbound database in which ovn-northd has written nothing yet.
+# ovn-controller 23.03 has crashed (SIGSEGV) when it started at the same time as ovn-northd. So it starts later and, as in
+# Debian's service, --monitor starts it again after a crash.
 until [ "$(ovn-sbctl --db="$databases" --bare --columns=_uuid list Port_Binding 2>/dev/null)" ]; do
     sleep 0.1
 done
-run ovn-controller "$own"
+run ovn-controller --monitor "$own"
 wait -n
