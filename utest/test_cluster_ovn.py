@@ -73,6 +73,13 @@ def test_a_node_sends_geneve_from_an_address_of_its_own_bridge() -> None:
     assert all(len(each) < 16 for each in names), "the kernel takes 15 characters"
 
 
+def test_a_node_is_ready_when_the_router_and_other_nodes_answer() -> None:
+    for count, asked in ((1, ["10.244.1.1", "fd00:10:244:1::1"]), (2, ["10.244.2.2", "fd00:10:244:2::2"])):
+        wanted = ClusterLayout(WANTED.programs, 4321, layout.nodes(count))
+        *_, script = NETWORK.ready(wanted, wanted.nodes[0])
+        assert [each.split()[-1] for each in script.split("; ")][-2:] == asked
+
+
 def test_the_mtu_is_what_the_encapsulation_leaves() -> None:
     told = NETWORK.tells()
     network = PodNetwork(encapsulation=told["encapsulation"])

@@ -102,10 +102,9 @@ class Ovn(ClusterNetwork):
         return ["bash", str(_SCRIPT), str(self.debian), str(folder), layout.nodes[0].addresses[0], str(_PORT)]
 
     def ready(self, layout: ClusterLayout, node: ClusterNode) -> list[str]:
-        """The addresses of other nodes in their logical switches answer."""
+        """The router answers, and so do other nodes at their addresses in their logical switches."""
         others = (address for other in layout.others(node) for address in _own(other))
-        asked = "; ".join(f"busybox ping -c 1 -W 1 {address}" for address in others)
-        return ["sh", "-ec", asked or "true"]
+        return ["sh", "-ec", "; ".join(f"busybox ping -c 1 -W 1 {each}" for each in (*_routers(node), *others))]
 
 
 def _databases(layout: ClusterLayout) -> str:
