@@ -10,11 +10,10 @@ import pytest
 
 from attempts import first
 from chains import local_testbed, need
-from podperf.dataplanes.base import NOTHING, ChangeUnderLoad
 from podperf.dataplanes.host_routing import WITHDRAWN
 from podperf.methods.reconfiguration import Outage
 from podperf.methods.trials import ChangedTrial, ValidTrials
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile
+from podperf.model import BOTH_DIRECTIONS, NOTHING, Chain, ChangeUnderLoad, FrameSize, TrafficProfile
 from podperf.records import schema_errors
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testers.base import TesterLimits

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from podperf.dataplanes.base import ChangeUnderLoad
 from podperf.kernel.thread_time import CpuUser
 from podperf.methods.base import StandingInstance
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.presets import SHORT, FurtherSettings
 from podperf.metrics import Measured, Metrics
-from podperf.model import Chain
+from podperf.model import Chain, ChangeUnderLoad
 from podperf.testers.base import Ability, TesterLimits
 from scripted_host import ScriptedHost
 from simulated_dut import SimulatedDut

@@ -127,6 +127,35 @@ def test_routes_by_bgp_are_those_that_bird_received() -> None:
     assert not any("default" in line and ("table 98" in line or "table 99" in line) for line in commands("bgp"))
 
 
+def test_without_a_route_by_bgp_packets_are_refused() -> None:
+    lines = "\n".join(commands("bgp"))
+    assert "route add unreachable 198.19.0.0/16 table 99 metric 4294967295" in lines
+    assert "route add unreachable 198.18.0.0/16 table 98 metric 4294967295" in lines
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("bgp-route-withdrawn", ["birdc -s CONTROL disable own_network", "birdc -s CONTROL enable own_network"]),
+        ("agent-restarted", ["bird -f -c CONFIG -s CONTROL"]),
+    ],
+)
+def test_a_change_of_bgp_is_made_on_one_worker_and_both_wait_for_their_routes(change: str, expected: list[str]) -> None:
+    machines = [Machine(answers=KERNEL, patient=True) for _ in range(2)]
+    one, other = joined("bgp", *machines)
+    assert not other.left.changes
+    for machine in machines:
+        machine.commands.clear()
+    with ExitStack() as undo:
+        one.right.changes[change].make(undo)
+        made = [[each for each in machine.commands if each.startswith("bird")] for machine in machines]
+    side = "left" if change == "bgp-route-withdrawn" else "right"
+    for name, ending in (("CONTROL", "ctl"), ("CONFIG", "conf")):
+        expected = [line.replace(name, f"/run/w/bird-{side}.{ending}") for line in expected]
+    assert made == ([[], expected] if side == "left" else [expected, []])
+    assert all(any("ip route show table" in line for line in machine.commands) for machine in machines)
+
+
 def test_a_worker_without_the_route_of_the_other_one_is_not_measured() -> None:
     machine = Machine(answers=KERNEL, patient=True, refused={"timeout 60": "no route"})
     with pytest.raises(PodperfError, match=r"got no route to 198\.19\.0\.0/16 by BGP in 60 s: bird: KRT: no route"):

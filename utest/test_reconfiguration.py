@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf.dataplanes.base import ChangeUnderLoad
 from podperf.errors import PodperfError, Unavailable
 from podperf.methods.reconfiguration import Outage, Pair, Reconfiguration, ReconfigurationResult
 from podperf.methods.trials import ChangedTrial, ValidTrials
 from podperf.metrics import Measured
-from podperf.model import Direction, DirectionResult, Trial, TrialResult
+from podperf.model import ChangeUnderLoad, Direction, DirectionResult, Trial, TrialResult
 from podperf.testers.base import TesterLimits
 from simulated_chain import SimulatedChain
 from simulated_dut import SimulatedDut

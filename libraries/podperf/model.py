@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from functools import reduce
@@ -527,6 +528,21 @@ class TrialResult:
     def delay_variation(self) -> int | None:
         """The delay variation (see Latency) of the direction that varies more, in ns. None if nothing was received."""
         return max((each.latency.variation for each in self.directions if each.latency is not None), default=None)
+
+
+@dataclass(frozen=True)
+class ChangeUnderLoad:
+    """A change that can be made while frames cross."""
+
+    words: str  # a sentence without a full stop
+    make: Callable[[ExitStack], None]  # it registers the undo, which is called when the frames have crossed
+    seconds: float = 0.0  # that it usually takes until the rate is back, if these are more than a short trial has
+
+
+Changes = Mapping[str, ChangeUnderLoad]  # by names that are the arguments of rows
+
+NO_CHANGES: Changes = MappingProxyType({})
+NOTHING = ChangeUnderLoad("nothing changes", lambda undo: None)
 
 
 CABLE = "cable"

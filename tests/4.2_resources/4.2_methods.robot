@@ -37,6 +37,14 @@ Reconfiguration, linux bridge, pod added, 64 B    Measure Reconfiguration    lin
     [Tags]    kernel-space    linux-bridge    reconfiguration
 Reconfiguration, linux bridge, MACs forgotten, 64 B    Measure Reconfiguration    linux-bridge    change=macs-forgotten
     [Tags]    kernel-space    linux-bridge    reconfiguration
+Reconfiguration, routed, BGP withdraws a route, 64 B, 2 workers
+    [Tags]    kernel-space    routed    bgp    reconfiguration
+    [Template]    Routes By BGP Should Be Reconfigured
+    bgp-route-withdrawn
+Reconfiguration, routed, BGP agent restarted, 64 B, 2 workers
+    [Tags]    kernel-space    routed    bgp    reconfiguration
+    [Template]    Routes By BGP Should Be Reconfigured
+    agent-restarted
 Repeated instantiation, linux bridge, 64 B    Measure Repeated Instantiation    linux-bridge
     [Tags]    kernel-space    linux-bridge    repeated-instantiation    resources
 Repeated instantiation, AF_XDP, 64 B      Measure Repeated Instantiation    af-xdp

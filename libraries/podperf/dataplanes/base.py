@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 from podperf.addressing import ADDRESSES, ChainAddresses
@@ -20,7 +19,7 @@ from podperf.frames import PLAIN, Headers
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.kernel.thread_time import CpuUser, kernel_users
-from podperf.model import Chain, Direction, Entry, NetworkingModel, PageSize, VirtualFunctionSettings
+from podperf.model import Chain, Changes, Direction, Entry, NetworkingModel, PageSize, VirtualFunctionSettings
 from podperf.pods.base import Pod, PodStarter
 from podperf.pods.forwarders.base import ORDINARY_MTU, Application
 
@@ -41,6 +40,9 @@ class PodQueues(Enum):
     BY_CARD = "the card chooses the queue by the flow (RSS), in a chain of one pod"
 
 
+ADDED_POD = "added"  # the name of a pod that a change adds beside those of the chain
+
+
 @dataclass(frozen=True)
 class WorkerPort:
     """A port of the worker. `peer_mac` is at the other end of its cable: the MAC of the tester or the next worker."""
@@ -53,6 +55,7 @@ class WorkerPort:
     trunk: str | None = None  # the port itself, if `interface` is another one above it, such as that for a VLAN
     carries_packets: bool = False  # the interface has IP packets without Ethernet headers, and so no neighbours
     table: int | None = None  # the routing table that leads out of this port, if something else fills it
+    changes: Changes = field(default_factory=dict)  # that whatever fills it offers while frames cross
 
 
 @dataclass(frozen=True)
@@ -111,21 +114,6 @@ class Worker:
             return PageSize.NONE
         hugepages.reserve(self.host, self.hugepages, memories, undo)
         return self.hugepages
-
-
-@dataclass(frozen=True)
-class ChangeUnderLoad:
-    """A change that can be made while frames cross."""
-
-    words: str  # a sentence without a full stop
-    make: Callable[[ExitStack], None]  # it registers the undo, which is called when the frames have crossed
-
-
-Changes = Mapping[str, ChangeUnderLoad]  # by names that are the arguments of rows
-
-ADDED_POD = "added"  # the name of a pod that a change adds beside those of the chain
-NO_CHANGES: Changes = MappingProxyType({})
-NOTHING = ChangeUnderLoad("nothing changes", lambda undo: None)
 
 
 class Perishable(Protocol):

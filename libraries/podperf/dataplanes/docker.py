@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from podperf.addressing import SERVICE_PORT
-from podperf.dataplanes.base import ChangeUnderLoad, RunningDataPlane, Worker, WorkerPort
+from podperf.dataplanes.base import RunningDataPlane, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import static_address
 from podperf.hosts.base import Host
 from podperf.hosts.linux import configure, static_neighbour, sysctl
-from podperf.model import Chain, Direction, Entry
+from podperf.model import Chain, ChangeUnderLoad, Direction, Entry
 from podperf.pods.base import Attachment
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders.kernel import NextHop, route_via, translate

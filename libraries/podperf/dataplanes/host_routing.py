@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from podperf.addressing import ChainAddresses
-from podperf.dataplanes.base import ChangeUnderLoad, Worker
+from podperf.dataplanes.base import Worker
 from podperf.hosts.base import Host
 from podperf.hosts.linux import configure, ip, ip_json, static_neighbour
-from podperf.model import Direction, Entry
+from podperf.model import ChangeUnderLoad, Direction, Entry
 
 FIRST_TABLE = 100
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from podperf.addressing import ChainAddresses
-from podperf.dataplanes.base import NO_CHANGES, Changes, DataPlane, Perishable, RunningDataPlane, Worker
+from podperf.dataplanes.base import DataPlane, Perishable, RunningDataPlane, Worker
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json
 from podperf.kernel.thread_time import CpuUser
-from podperf.model import Direction, Entry, NetworkingModel
+from podperf.model import NO_CHANGES, Changes, Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod
 from podperf.pods.forwarders import IN_KERNEL
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import ADDED_POD, ChangeUnderLoad, RunningDataPlane, Worker
+from podperf.dataplanes.base import ADDED_POD, RunningDataPlane, Worker
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import forward_along_each, start_pods, static_address
 from podperf.hosts.base import Host
 from podperf.hosts.linux import configure, ip
-from podperf.model import Chain
+from podperf.model import Chain, ChangeUnderLoad
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
 

@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import ClassVar
 
-from podperf.dataplanes.base import ADDED_POD, ChangeUnderLoad, RunningDataPlane, Worker
+from podperf.dataplanes.base import ADDED_POD, RunningDataPlane, Worker
 from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain, route_withdrawn
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.frames import AddressFamily
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_address, ip, sysctl
-from podperf.model import Chain
+from podperf.model import Chain, ChangeUnderLoad
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.kernel import NextHop, forward
 

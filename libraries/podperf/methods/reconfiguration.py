@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import NOTHING, ChangeUnderLoad
 from podperf.errors import PodperfError, Unavailable
 from podperf.experiments.ratio_interval import least_error
 from podperf.figures import kpps, milliseconds, percent, short
@@ -24,6 +23,7 @@ from podperf.methods.base import ChainSource, MeasuredChain, MethodTable, time_t
 from podperf.methods.presets import FurtherSettings
 from podperf.methods.trials import ChangedTrial
 from podperf.metrics import Measured, Metrics
+from podperf.model import NOTHING, ChangeUnderLoad
 
 NAME = "reconfiguration"
 SHARE = 0.5  # of the NDR
@@ -203,7 +203,8 @@ class Reconfiguration:
             raise PodperfError(f"a reconfiguration takes 1 or more pairs of trials, not {repetitions}")
         if (ndr := chain.searched("ndr")) is None:
             return None
-        duration = settings.reconfiguration_trial
+        # The second half of a trial is behind the change, and a tenth of this half must be without loss.
+        duration = max(settings.reconfiguration_trial, 3 * offered[change].seconds)
         method = cls(change, offered[change], ndr.value, repetitions, duration, ndr.unfinished)
         return method.run(chain.trials(NAME))
 

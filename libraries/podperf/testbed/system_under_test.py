@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import Changes, RunningDataPlane, Worker
+from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel.full_tables import CONNECTIONS, NEIGHBOURS, NEIGHBOURS_6, FullTable, Place, read_tables
@@ -21,6 +21,8 @@ from podperf.model import (
     MIN_FRAME_BYTES,
     AddressedTraffic,
     Chain,
+    Changes,
+    ChangeUnderLoad,
     Direction,
     Entry,
     FrameSize,
@@ -158,8 +160,14 @@ class SystemUnderTest:
 
     @property
     def changes(self) -> Changes:
-        """What can be changed while frames cross: by the data plane of the first worker that offers a change."""
-        return {name: change for each in reversed(self.data_planes) for name, change in each.changes.items()}
+        """What can be changed while frames cross: by the cluster that has the tester's pods; by data plane or join on
+        the first worker that offers it."""
+        found: dict[str, ChangeUnderLoad] = dict(self.tester.facts.changes)
+        for part in reversed(self.parts):
+            ports = (part.site.worker.left, part.site.worker.right) if part.site else ()
+            for offered in (*(port.changes for port in ports), part.data_plane.changes):
+                found |= offered
+        return found
 
     @property
     def further_entries(self) -> Sequence[Mapping[Direction, Entry]]:

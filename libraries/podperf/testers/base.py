@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
@@ -12,7 +12,7 @@ from podperf.errors import Unavailable
 from podperf.frames import Headers
 from podperf.hosts.base import Host
 from podperf.hosts.namespaces import NetworkNamespace
-from podperf.model import Trial, TrialResult
+from podperf.model import Changes, Trial, TrialResult
 from podperf.testers.faults import Fault, FaultKind
 from podperf.topology import Engine, TesterSettings, TesterType
 
@@ -139,7 +139,8 @@ class TesterFacts:
     `copies`: the tester receives copies of the frames that arrive at an interface, and the kernel handles the frames
     themselves. `fallback`: another engine; its frames may arrive on interfaces that drop the frames of `engine`.
     `reads_cpu_time`: the network under test works in the time of the tester's own processes, and a result of trains has
-    this time. `returns_frames`: the two ends have different clocks, and the far one can send frames back.
+    this time. `returns_frames`: the two ends have different clocks, and the far one can send frames back. `changes` are
+    those that the network between its ports offers under load, if the tester itself is part of a cluster.
     """
 
     name: str
@@ -154,6 +155,7 @@ class TesterFacts:
     abilities: frozenset[Ability] = frozenset()
     reads_cpu_time: bool = False
     returns_frames: bool = False
+    changes: Changes = field(default_factory=dict)
 
     def demand(self, ability: Ability) -> None:
         """Raises Unavailable if the tester lacks this ability."""
