@@ -64,10 +64,12 @@ from podperf.kubernetes.running_pods import PodDidNotStart, await_phase, why_end
 from podperf.kubernetes.settings import IMAGE, KubernetesSettings
 from podperf.kubernetes.tester import KubernetesTester
 from podperf.kubernetes.tester_objects import thread_starter
+from podperf.methods.reconfiguration import Outage
+from podperf.methods.trials import ValidTrials
 from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
 from podperf.records import read_records
 from podperf.testbed.isolation import FrameWatch
-from podperf.testers.base import UNPACED, TesterPort
+from podperf.testers.base import UNPACED, TesterLimits, TesterPort
 from robot_run import ROOT, Robot, podperf, trials_on_disk
 from run_command import cni_table
 from traffic import TRAFFIC, traffic_of
@@ -95,6 +97,8 @@ MEASURING = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from podperf.kubernetes.manifests import PodWishes
+from podperf.methods.reconfiguration import Outage
+from podperf.methods.trials import ValidTrials
 from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
 from podperf.kubernetes.tester import KubernetesTester
 from podperf.kubernetes.tester_objects import thread_starter
@@ -964,3 +968,28 @@ class TestPolicies:
                 trials = [tester.measure(Trial(TRAFFIC, 0, 0.3)) for _ in range(3)]
                 rates.append(max(trial.receive_rate for trial in trials))
         assert rates[1] < 0.5 * rates[0]
+
+    @pytest.mark.parametrize(
+        ("change", "settings"),
+        [("policies-added", {"network_policies": 1}), ("endpoint-added", {"destination": "service"})],
+    )
+    def test_frames_go_on_crossing_while_the_cluster_changes_and_the_change_is_undone(
+        self, enforcing: Api, change: str, settings: dict[str, Any]
+    ) -> None:
+        with cluster_tester(**settings) as pods:
+            tester: Any = pods
+            assert list(tester.facts.changes) == [change]
+            before = made_by_runs(enforcing)
+            source = ValidTrials(tester, TRAFFIC, TesterLimits(1e6, 0.0, "not asked"))
+            changed = source.during(tester.facts.changes[change].make, 2000.0, 8.0)
+            assert made_by_runs(enforcing) == before
+        found = Outage.of(changed)
+        assert found.restored is not None and found.ended, found
+        assert changed.result.received > 0.5 * changed.result.sent, changed
+
+
+def made_by_runs(api: Api) -> list[str]:
+    """The names of the NetworkPolicies and pods that runs have made."""
+    paths = ("/apis/networking.k8s.io/v1/networkpolicies", "/api/v1/pods")
+    query = [("labelSelector", f"{manifests.MANAGER}=podperf")]
+    return sorted(each["metadata"]["name"] for path in paths for each in api.ask("GET", path, query=query)["items"])

@@ -31,7 +31,15 @@ from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_
 from podperf.kubernetes.running_pods import PodDidNotStart, await_phase, why_ended, why_not_running
 from podperf.kubernetes.settings import KubernetesSettings
 from podperf.kubernetes.tester import KubernetesTester, combined, round_trip
-from podperf.kubernetes.tester_objects import SERVICE_PORT, planned, policies
+from podperf.kubernetes.tester_objects import (
+    ADDED,
+    ADDED_POLICIES,
+    SERVICE_PORT,
+    added_endpoint,
+    added_policies,
+    planned,
+    policies,
+)
 from podperf.kubernetes.unreached_service import why_unreached
 from podperf.methods.latency import LatencyResult
 from podperf.model import Direction, Trial
@@ -189,6 +197,8 @@ def test_between_two_clocks_there_is_no_latency_and_no_negative_one(same_clock: 
     sent, counted = answer(intended=1000, sent=1000), answer(received=990, negative_latencies=990)
     result = combined(TRIAL, sent, counted, same_clock=same_clock)
     assert (result.directions[0].negative_latencies, result.impossible_latency is None) == (negative, not negative)
+    told_by_sender = combined(TRIAL, {**sent, "directions": [{**sent["directions"][0], "last_lost": 999}]}, counted)
+    assert told_by_sender.directions[0].last_lost is None, "only the port that counts knows it"
     latency = {"min": 1, "sum": 990, "max": 9, "counts": [[3, 990]]}
     found = combined(TRIAL, sent, answer(received=990, latency=latency), same_clock=same_clock).directions[0]
     assert (found.latency is None) is not same_clock
@@ -809,6 +819,34 @@ def test_a_run_deletes_its_policies_in_a_given_namespace_and_no_others() -> None
     assert sum(each.startswith(path) for each in fake.objects) == 4
     place.close()
     assert set(fake.objects) == {"/api/v1/namespaces/mine", f"{path}/theirs"}
+
+
+def test_policies_that_a_change_adds_differ_from_all_others_and_go_alone() -> None:
+    path = "/apis/networking.k8s.io/v1/namespaces/mine/networkpolicies"
+    fake = FakeApi({"/api/v1/namespaces/mine": {"metadata": {"name": "mine"}}})
+    place = RunNamespace(cluster(fake), "mine")
+    for policy in policies(7, place.run, place.owners):
+        place.start_policy(policy)
+    before = set(fake.objects)
+    for policy in added_policies(7, place.run, place.owners):
+        assert "ipBlock" in policy["spec"]["ingress"][0]["from"][0]
+        place.start_policy(policy)
+    assert len([each for each in fake.objects if each.startswith(path)]) == 7 + ADDED_POLICIES
+    place.delete_policies(ADDED)
+    assert set(fake.objects) == before
+    place.close()
+
+
+def test_an_added_endpoint_is_found_by_the_service_of_another_pod_and_is_on_its_node() -> None:
+    settings = KubernetesSettings(PodWishes("i", cpus=2), destination="service")
+    led = manifests.service("s", "r", [], "tester-right-r", (7, DISCARDED), AddressFamily.IPV4)["spec"]["selector"]
+    there = {"metadata": {"name": "tester-right-r"}, "spec": {"nodeName": "n2"}}
+    found = added_endpoint(there, "r", [], settings)
+    assert led.items() <= found["metadata"]["labels"].items()
+    assert found["metadata"]["name"] != "tester-right-r"
+    assert "'n2'" in str(found["spec"]["affinity"])
+    (container,) = found["spec"]["containers"]
+    assert "cpu" not in container["resources"]["limits"], "the measured pods keep their CPUs"
 
 
 def test_a_run_deletes_its_services_in_a_given_namespace() -> None:

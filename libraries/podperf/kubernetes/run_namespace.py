@@ -101,6 +101,11 @@ class RunNamespace:
     def start_policy(self, manifest: Mapping[str, Any]) -> None:
         self._make_one("/apis/networking.k8s.io/v1", "networkpolicies", manifest)
 
+    def delete_policies(self, label: str) -> None:
+        """Delete the NetworkPolicies whose label of this name has the run as its value."""
+        query = [("labelSelector", f"{label}={self.run}")]
+        self._api.ask("DELETE", f"/apis/networking.k8s.io/v1/namespaces/{self.name}/networkpolicies", query=query)
+
     def define(self, manifest: Mapping[str, Any]) -> None:
         """Make a NetworkAttachmentDefinition. Unavailable if the cluster has no Multus."""
         try:

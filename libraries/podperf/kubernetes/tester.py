@@ -30,10 +30,14 @@ from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.kubernetes.running_pods import READ, PodDidNotStart, PodPlacement, await_phase, first_ended
 from podperf.kubernetes.settings import TESTER_SCHEMA, KubernetesSettings
 from podperf.kubernetes.tester_objects import (
+    ADDED,
+    ADDED_POLICIES,
     INDICES,
     SERVICE_PORT,
     SIDES,
     WITHOUT_TSO,
+    added_endpoint,
+    added_policies,
     named_nodes,
     other_services,
     pods_of,
@@ -45,6 +49,8 @@ from podperf.kubernetes.tester_objects import (
 from podperf.kubernetes.unreached_service import why_unreached
 from podperf.model import (
     AddressedTraffic,
+    Changes,
+    ChangeUnderLoad,
     CpuTime,
     Direction,
     Entry,
@@ -63,6 +69,7 @@ ANSWER_TIMEOUT = 20.0  # seconds beyond the trial itself
 SERVICE_TIMEOUT, SERVICE_TIME = 30.0, 0.02  # seconds for a cluster to know a new Service, and for each other one
 OUTSIDE_TIMEOUT = 30.0  # seconds until frames reach a host outside of the cluster
 POLICY_TIMEOUT, POLICY_TIME = 30.0, 0.2  # seconds for a cluster to know a first policy, and for each further one
+_CHANGE = 5.0  # seconds that a cluster usually takes to carry out a change under load
 NOT_ADMITTED = DISCARDED + 1  # a UDP port that no NetworkPolicy of the run admits
 PROBES_A_SECOND, PROBE_TIME = 1000.0, 0.02  # frames/s and seconds
 MOST_FLOWS = 16_352  # UDP source ports from 49184 on
@@ -258,6 +265,32 @@ class KubernetesTester:
         if self._stays(refused, arrives=True, seconds=POLICY_TIMEOUT):
             raise Unavailable("the cluster does not enforce NetworkPolicies")
 
+    @property
+    def _changes(self) -> Changes:
+        """A first NetworkPolicy would refuse all frames, so policies are only added to others."""
+        found: dict[str, ChangeUnderLoad] = {}
+        if self._settings.network_policies:
+            words = f"{ADDED_POLICIES} NetworkPolicies are added"
+            found["policies-added"] = ChangeUnderLoad(words, self._add_policies, _CHANGE)
+        if self._settings.destination == "service":
+            found["endpoint-added"] = ChangeUnderLoad("a pod is added to a Service", self._add_endpoint, _CHANGE)
+        return found
+
+    def _add_policies(self, undo: ExitStack) -> None:
+        undo.callback(self._place.delete_policies, ADDED)
+        for each in added_policies(self._settings.network_policies, self._place.run, self._place.owners):
+            self._place.start_policy(each)
+
+    def _add_endpoint(self, undo: ExitStack) -> None:
+        """Flows that the cluster tracks keep their pod. New ones would go to either."""
+        there = self._place.pod(self.pods[max(self.pods)].facts.name)
+        pod = added_endpoint(there, self._place.run, self._place.owners, self._settings)
+        name = pod["metadata"]["name"]
+        self._place.start(pod)
+        undo.callback(self._place.await_gone, [name])
+        undo.callback(self._place.delete, name)
+        await_phase(self._place, name)
+
     def _stays(self, entries: Mapping[Direction, Entry], *, arrives: bool, seconds: float) -> Direction | None:
         """Wait until frames no longer arrive that are sent there or, without `arrives`, until they do. The direction
         where nothing changes in so many seconds, or None."""
@@ -317,6 +350,7 @@ class KubernetesTester:
     @understood("a pod of the tester")
     def _measure(self, trial: Trial, entries: Mapping[Direction, Entry]) -> TrialResult:
         (direction,) = trial.traffic.directions
+        began = time.monotonic()
         sender, counter = (
             self.ports[each] for each in (SIDES if direction is Direction.LEFT_TO_RIGHT else SIDES[::-1])
         )
@@ -325,13 +359,16 @@ class KubernetesTester:
         sends, counts = ("round-trip", "return") if trial.round_trip else ("send", "count")
         counter.ask(f"{self._request(trial, entries, back, counter)} part={counts}", {"counting"}, ANSWER_TIMEOUT)
         send = f"{self._request(trial, entries, direction, sender)} part={sends}"
+        before = time.monotonic() - began
         sent = sender.ask(send, {"trial"}, ANSWER_TIMEOUT, trial.longest)["trial"]
         (sending,) = sent["directions"]
         counted = counter.ask(f"sent={whole(sending, 'sent')}", {"trial"}, ANSWER_TIMEOUT)["trial"]
         if trial.round_trip:
             return round_trip(trial, sent, counted)
         # Clocks of two machines differ by more than a frame takes.
-        return combined(trial, sent, counted, same_clock=sender.machine == counter.machine)
+        result = combined(trial, sent, counted, same_clock=sender.machine == counter.machine)
+        known = "preparation" in sent  # the pods' image may be older
+        return replace(result, preparation=before + real(sent, "preparation") if known else None)
 
     def _request(
         self, trial: Trial, entries: Mapping[Direction, Entry], direction: Direction, source: TesterEnd
@@ -364,6 +401,7 @@ class KubernetesTester:
             engine_remark=self._remark,
             reads_cpu_time=self._remark is not None,  # receive threads are no part of a pod
             returns_frames=self._returns_frames,
+            changes=self._changes,
         )
 
     @understood("a pod of the tester")
@@ -434,6 +472,7 @@ def combined(
     (sending,), (counting,) = sent["directions"], counted["directions"]
     keys = ("received", "duplicated", "reordered", "corrupted")
     both = {**sending, **{key: counting[key] for key in keys}}
+    both.pop("last_lost", None)  # of an older image, whose sender tells one
     told = ("last_lost", *(("latency", "negative_latencies") if same_clock else ()))
     both |= {key: counting[key] for key in told if key in counting}
     result = _of_both(trial, sent, counted, both, real(counted, "elapsed"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address
+from itertools import islice
 from typing import Any
 
 from podperf.frames import AddressFamily
@@ -16,6 +17,9 @@ from podperf.kubernetes.settings import KubernetesSettings
 SIDES = ("left", "right")
 SERVICE_PORT = 7  # UDP, as in RFC 2544 appendix C.2.6.4; the cluster translates it to the pods' own port
 NOBODY = IPv4Address("198.18.0.0")  # the first one of the addresses for tests (RFC 2544), which no pod has
+
+ADDED = "podperf/added"  # a label of the policies that a change under load adds; its value is the run
+ADDED_POLICIES = 100
 
 Owners = Sequence[Mapping[str, Any]]
 # Finds the node's end of a pod's veth: its index is $1, and that of the pod's end is $2. GRO gives a veth its NAPI
@@ -100,6 +104,21 @@ def policies(number: int, run: str, owners: Owners) -> Iterator[dict[str, Any]]:
     if number:
         pods_of_the_run = {"podSelector": {"matchLabels": {manifests.RUN: run}}}
         yield manifests.network_policy(f"admitting-{run}", run, owners, pods_of_the_run, DISCARDED)
+
+
+def added_policies(before: int, run: str, owners: Owners) -> Iterator[dict[str, Any]]:
+    """ADDED_POLICIES more of the policies that admit nobody's frames, beside those of `policies`, with a label."""
+    for each in islice(policies(before + ADDED_POLICIES, run, owners), before - 1, before + ADDED_POLICIES - 1):
+        each["metadata"]["labels"][ADDED] = run
+        yield each
+
+
+def added_endpoint(pod: Mapping[str, Any], run: str, owners: Owners, settings: KubernetesSettings) -> dict[str, Any]:
+    """A pod on the node of another one, to which the same Service leads. It does nothing."""
+    wishes, node = replace(settings.wishes, cpus=0), NodeOf(pod["spec"]["nodeName"])
+    found = manifests.pod(f"added-{run}", run, owners, ["sleep", "infinity"], wishes, node, manifests.WITHOUT_RIGHTS)
+    found["metadata"]["labels"][manifests.POD] = pod["metadata"]["name"]
+    return found
 
 
 def named_nodes(settings: KubernetesSettings) -> tuple[NodeOf | None, NodeOf | None]:

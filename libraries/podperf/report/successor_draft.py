@@ -96,6 +96,7 @@ SECTIONS = (
             "cluster_host.robot",
             "cluster_network.robot",
             "cluster_policies.robot",
+            "cluster_reconfiguration.robot",
             "cluster_service.robot",
         ),
     ),
