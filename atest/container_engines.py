@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from debian_programs import unpacked
@@ -24,14 +24,15 @@ OF_PODMAN = (
 )
 GROUPS = "test-engines"  # the control groups of the containers
 PATIENCE = 60.0  # seconds
-_UP = 'ip link set lo up; exec "$@"'
+# The daemon and its containerd also write into these folders.
+_WRITTEN = ("/etc/docker", "/opt/containerd", "/run/containerd", "/run/docker")
+_ALONE = f'ip link set lo up; for i in {" ".join(_WRITTEN)}; do mount -t tmpfs tmpfs $i; done; exec "$@"'
 
 
 @contextmanager
 def docker(folder: Path) -> Iterator[dict[str, str]]:
     """A Docker daemon. Yields the variables with which `docker` asks this daemon."""
-    programs = unpacked(*OF_DOCKER)
-    variables = {**_found_first(programs), "DOCKER_HOST": f"unix://{folder}/docker.sock"}
+    variables = {**_found_first(unpacked(*OF_DOCKER)), "DOCKER_HOST": f"unix://{folder}/docker.sock"}
     daemon = [
         *("dockerd", "--host", variables["DOCKER_HOST"], "--pidfile", f"{folder}/pid", "--storage-driver", "vfs"),
         *("--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--cgroup-parent", f"/{GROUPS}"),
@@ -39,18 +40,27 @@ def docker(folder: Path) -> Iterator[dict[str, str]]:
     ]
     own = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "--propagation", "slave"]
     environment = {**os.environ, **variables}
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen([*own, "sh", "-c", _UP, "sh", *daemon], stdout=log, stderr=log, env=environment)
-    try:
+    with ExitStack() as undo:
+        for each in _WRITTEN:
+            _make_folder(Path(each), undo)
+        with (folder / "log").open("w") as log:
+            start = [*own, "sh", "-ec", _ALONE, "sh", *daemon]
+            process = subprocess.Popen(start, stdout=log, stderr=log, env=environment)
+        undo.callback(_remove_groups)
+        undo.callback(process.wait, PATIENCE)
+        undo.callback(process.terminate)
         deadline = time.monotonic() + PATIENCE
         while subprocess.run(["docker", "version"], capture_output=True, env=environment, check=False).returncode:
             assert process.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()[-2000:]
             time.sleep(0.1)
         yield variables
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
-        _remove_groups()
+
+
+def _make_folder(path: Path, undo: ExitStack) -> None:
+    """Make an empty folder until `undo`, unless it is there."""
+    if not path.exists():
+        path.mkdir()
+        undo.callback(path.rmdir)
 
 
 @contextmanager
@@ -59,6 +69,7 @@ def podman(folder: Path) -> Iterator[dict[str, str]]:
     programs = unpacked(*OF_PODMAN)
     configuration: dict[str, dict[str, object]] = {
         "containers": {"cgroup_parent": GROUPS},
+        "network": {"network_config_dir": f"{folder}/networks"},
         "engine": {
             "cgroup_manager": "cgroupfs",
             "conmon_path": [f"{programs}/usr/bin/conmon"],
@@ -73,7 +84,10 @@ def podman(folder: Path) -> Iterator[dict[str, str]]:
     own = folder / ".config" / "containers"  # the user's, which come before those of /etc
     shutil.copytree(programs / "etc" / "containers", own)
     libraries = [str(path.parent) for path in programs.glob("usr/lib/*/libgpgme.so.11")]
-    try:
+    with ExitStack() as undo:
+        _make_folder(Path("/run/runc"), undo)
+        undo.callback(_remove_groups)
+        undo.callback(shutil.rmtree, folder / "data", ignore_errors=True)
         yield {
             **_found_first(programs),
             "HOME": str(folder),
@@ -81,9 +95,6 @@ def podman(folder: Path) -> Iterator[dict[str, str]]:
             "CONTAINERS_CONF": f"{folder}/containers.conf",
             "CONTAINERS_STORAGE_CONF": f"{folder}/storage.conf",
         }
-    finally:
-        shutil.rmtree(folder / "data", ignore_errors=True)
-        _remove_groups()
 
 
 def _found_first(programs: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Pods that are containers of Docker, with a daemon of Debian's packages that the tests start."""
+"""Pods that are containers of Docker and of Podman, with engines of Debian's packages that the tests start."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from robot_run import Robot, mrr_suite, podperf
 pytestmark = pytest.mark.usefixtures("machine_as_before", "engine")
 ENGINES: dict[str, Callable[[Path], AbstractContextManager[dict[str, str]]]] = {
     "docker": container_engines.docker,
+    "podman": container_engines.podman,
 }
 LIMITS = PodLimits(cpu=0.25, memory=192)
 QUICK = ["linux-bridge", "macvlan", "af-xdp", "memif"]

@@ -178,7 +178,7 @@ def test_limits_in_words_and_in_the_record() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["namespaces", "runc", "docker"])
+@pytest.mark.parametrize("name", ["namespaces", "runc", "docker", "podman"])
 def test_the_runtimes_of_podperf_limit_pods_where_the_kernel_can(name: str) -> None:
     assert POD_RUNTIMES[name].cannot_limit(host_with(VERSION_1), BOTH) is None
     assert "no cpu controller" in str(POD_RUNTIMES[name].cannot_limit(host_with(""), BOTH))

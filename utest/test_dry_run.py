@@ -399,7 +399,7 @@ def test_a_data_plane_does_the_same_with_pods_that_are_containers(name: str) -> 
     memory, and the pipes of its program, in another way."""
     chain = Chain(name, max(1, DATA_PLANES[name].least_pods))
     steps: dict[str, list[str]] = {}
-    runtimes = ("namespaces", "runc", "docker")
+    runtimes = ("namespaces", "runc", "docker", "podman")
     for pods in (*map(PodSettings, runtimes), OF_KUBERNETES):
         try:
             made = plan(replace(topology("local"), pods=pods), chain, SMALL)
@@ -415,7 +415,7 @@ def test_a_data_plane_does_the_same_with_pods_that_are_containers(name: str) -> 
         steps[pods.runtime] = [each for each in texts if not own.search(each)]
         started = [step for step in made.steps if step.kind is Kind.START]
         assert len(started) == len([step for step in made.steps if step.kind is Kind.STOP])
-    assert steps["namespaces"] == steps["runc"] == steps["docker"]
+    assert steps["namespaces"] == steps["runc"] == steps["docker"] == steps["podman"]
     if not any("testpmd" in namespace for namespace in steps["namespaces"]):
         assert steps["namespaces"] == steps["kubernetes"]
 

@@ -4,7 +4,7 @@ A new runtime is one file and one line here, or an entry point of another packag
 """
 
 from podperf.pods.base import PodRuntime, RuntimeOfTestbed
-from podperf.pods.engines import DockerPods
+from podperf.pods.engines import DockerPods, PodmanPods
 from podperf.pods.networks import NamespacePods
 from podperf.pods.runc import RuncPods
 from podperf.third_party import with_third_party
@@ -14,6 +14,7 @@ _OWN: dict[str, type[PodRuntime]] = {
     "namespaces": NamespacePods,
     "runc": RuncPods,
     "docker": DockerPods,
+    "podman": PodmanPods,
 }
 _ABOVE = {"kubernetes": "podperf.kubernetes.pods:KubernetesPods"}
 POD_RUNTIMES = with_third_party("podperf.pod_runtimes", _OWN, _ABOVE)
