@@ -492,7 +492,7 @@ def test_the_slower_direction_of_a_box_counts_and_other_data_planes_are_skipped(
 ) -> None:
     """The box drops 19 of 20 frames on their way to the left."""
     box.do("nft", "add table bridge slow; add chain bridge slow lossy { type filter hook forward priority 0; }")
-    box.do("nft", "add rule bridge slow lossy iifname right numgen random mod 20 != 0 drop")
+    box.do("nft", "add rule bridge slow lossy iifname right numgen inc mod 20 != 0 drop")
     topology = TOPOLOGY.replace("method:", "traffic: {directions: bidirectional}\nmethod:")
     rows = ("--test", "Black box, 64 B", "--test", "Linux bridge, 64 B")
     robot = Robot(tmp_path, *rows, "tests", topology=topology)
