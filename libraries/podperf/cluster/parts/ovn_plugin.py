@@ -67,7 +67,7 @@ def mac_of_first(addresses: Mapping[str, Any]) -> str:
     return mac_of(IPv4Address(addresses["ips"][0]["address"].partition("/")[0]))
 
 
-class Plugin:
+class PluginCall:
     """One call of the plug-in."""
 
     def __init__(self, environment: Mapping[str, str], configuration: Mapping[str, Any]) -> None:
@@ -157,7 +157,7 @@ def called(environment: Mapping[str, str], given: str) -> Mapping[str, Any] | No
     command = environment["CNI_COMMAND"]
     if command == "VERSION":
         return {"cniVersion": VERSIONS[-1], "supportedVersions": VERSIONS}
-    plugin = Plugin(environment, json.loads(given))
+    plugin = PluginCall(environment, json.loads(given))
     if command == "ADD":
         return plugin.add()
     {"DEL": plugin.delete, "CHECK": plugin.check}[command]()
