@@ -29,10 +29,15 @@ _WRITTEN = ("/etc/docker", "/opt/containerd", "/run/containerd", "/run/docker")
 _ALONE = f'ip link set lo up; for i in {" ".join(_WRITTEN)}; do mount -t tmpfs tmpfs $i; done; exec "$@"'
 
 
+def docker_programs() -> dict[str, str]:
+    """The variables with which the programs of Docker are found."""
+    return _found_first(unpacked(*OF_DOCKER))
+
+
 @contextmanager
 def docker(folder: Path) -> Iterator[dict[str, str]]:
     """A Docker daemon. Yields the variables with which `docker` asks this daemon."""
-    variables = {**_found_first(unpacked(*OF_DOCKER)), "DOCKER_HOST": f"unix://{folder}/docker.sock"}
+    variables = {**docker_programs(), "DOCKER_HOST": f"unix://{folder}/docker.sock"}
     daemon = [
         *("dockerd", "--host", variables["DOCKER_HOST"], "--pidfile", f"{folder}/pid", "--storage-driver", "vfs"),
         *("--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--cgroup-parent", f"/{GROUPS}"),

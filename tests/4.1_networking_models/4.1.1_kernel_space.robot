@@ -26,6 +26,8 @@ IPVLAN, 64 B            ipvlan
     [Tags]    ipvlan    64B
 OVS kernel, 64 B        ovs-kernel
     [Tags]    ovs-kernel    64B
+Docker bridge, 64 B     docker-bridge
+    [Tags]    docker-bridge    64B
 Service, 64 B           service
     [Tags]    service    64B    -quick
 Policy, 64 B            routed-policy

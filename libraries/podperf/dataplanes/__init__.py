@@ -6,6 +6,7 @@ from podperf.dataplanes.af_xdp import AfXdp, AfXdpBusyPoll
 from podperf.dataplanes.base import DataPlane
 from podperf.dataplanes.bpf_object import BpfObject
 from podperf.dataplanes.docker import Docker, Service
+from podperf.dataplanes.docker_bridge import DockerBridge
 from podperf.dataplanes.ipip import Ipip
 from podperf.dataplanes.ipvlan import Ipvlan
 from podperf.dataplanes.linux_bridge import LinuxBridge
@@ -35,6 +36,7 @@ _OWN: dict[str, type[DataPlane]] = {
         Routed,
         Ipip,
         Docker,
+        DockerBridge,
         Service,
         RoutedPolicy,
         OvsKernel,

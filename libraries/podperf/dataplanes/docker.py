@@ -8,9 +8,9 @@ crosses the worker's connection tracking twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from podperf.addressing import SERVICE_PORT
@@ -20,9 +20,28 @@ from podperf.dataplanes.segments import static_address
 from podperf.hosts.base import Host
 from podperf.hosts.linux import configure, static_neighbour, sysctl
 from podperf.model import Chain, ChangeUnderLoad, Direction, Entry
-from podperf.pods.base import Attachment
+from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders.kernel import NextHop, route_via, translate
+
+
+@dataclass(frozen=True)
+class OutsideAddresses:
+    """The addresses outside of a chain. The worker publishes the outermost pods at `left` and `right`."""
+
+    left: str
+    right: str
+    tester_left: str
+    tester_right: str
+
+    @classmethod
+    def of(cls, chain: Chain, worker: Worker) -> OutsideAddresses:
+        from_left, from_right, last = (
+            worker.addresses.service_from_left,
+            worker.addresses.service_from_right,
+            chain.pods,
+        )
+        return cls(from_left(0), from_right(last + 1), from_right(0), from_left(last + 1))
 
 
 class Docker(KernelPods):
@@ -40,30 +59,43 @@ class Docker(KernelPods):
         return CniPlugins(host).missing("bridge", "portmap", "static")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        last, addresses = chain.pods, worker.addresses
-        left_of, right_of, gateway_of = addresses.left_of, addresses.right_of, addresses.gateway_of
-        sysctl(worker.host, **addresses.forwarding)
-        outside_left, outside_right = addresses.service_from_left(0), addresses.service_from_right(last + 1)
-        tester_left, tester_right = addresses.service_from_right(0), addresses.service_from_left(last + 1)
-        self._join(worker, worker.left, outside_left, tester_left)
-        self._join(worker, worker.right, outside_right, tester_right)
-
+        outside, left_of, right_of = (
+            OutsideAddresses.of(chain, worker),
+            worker.addresses.left_of,
+            worker.addresses.right_of,
+        )
+        self.join_ports(worker, outside)
         pods = []
-        for number in range(1, last + 1):
+        for number in range(1, chain.pods + 1):
+            from_left = outside.left if number == 1 else None
+            from_right = outside.right if number == chain.pods else None
             attachments = [
-                self._network(worker, "net1", number - 1, right_of(number - 1), outside_left if number == 1 else None),
-                self._network(worker, "net2", number, left_of(number), outside_right if number == last else None),
+                self._network(worker, "net1", number - 1, right_of(number - 1), from_left),
+                self._network(worker, "net2", number, left_of(number), from_right),
             ]
             pods.append(worker.pods.start(f"pod{number}", attachments, undo))
+        return self.forward(worker, pods, outside)
+
+    def join_ports(self, worker: Worker, outside: OutsideAddresses) -> None:
+        """Let the worker route between the networks of the pods and its ports."""
+        sysctl(worker.host, **worker.addresses.forwarding)
+        self._join(worker, worker.left, outside.left, outside.tester_left)
+        self._join(worker, worker.right, outside.right, outside.tester_right)
+
+    def forward(self, worker: Worker, pods: Sequence[Pod], outside: OutsideAddresses) -> RunningDataPlane:
+        """Let each pod send frames on to the next pod, and the outermost pods to the tester."""
+        addresses, last = worker.addresses, len(pods)
         for number, pod in enumerate(pods, start=1):
-            next_left = tester_left if number == 1 else left_of(number - 1)
-            next_right = tester_right if number == last else right_of(number)
+            next_left = outside.tester_left if number == 1 else addresses.left_of(number - 1)
+            next_right = outside.tester_right if number == last else addresses.right_of(number)
             translate(pod, addresses, next_left, next_right, masquerade=True)
-            to_left, to_right = NextHop("net1", gateway_of(number - 1)), NextHop("net2", gateway_of(number))
-            route_via(pod, addresses, {addresses.alone(tester_left): to_left, addresses.alone(tester_right): to_right})
+            to_left = NextHop("net1", addresses.gateway_of(number - 1))
+            to_right = NextHop("net2", addresses.gateway_of(number))
+            hops = {outside.tester_left: to_left, outside.tester_right: to_right}
+            route_via(pod, addresses, {addresses.alone(each): hop for each, hop in hops.items()})
         entries = {
-            Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, outside_left, SERVICE_PORT),
-            Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, outside_right, SERVICE_PORT),
+            Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, outside.left, SERVICE_PORT),
+            Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, outside.right, SERVICE_PORT),
         }
         return running_pods(worker, pods, entries, lambda: self.rules(worker))
 
@@ -99,8 +131,13 @@ class Docker(KernelPods):
 
     def rules(self, worker: Worker) -> Mapping[str, Any]:
         """What makes the network, and the rules of the worker that translate addresses, for the record."""
-        rules = worker.host.ask(f"{worker.addresses.ip}tables-save", "-t", "nat").stdout.splitlines()
-        return {"look_alike": "of Docker's network, by CNI plug-ins and without a Docker daemon", "iptables_nat": rules}
+        made = {"look_alike": "of Docker's network, by CNI plug-ins and without a Docker daemon"}
+        return {**made, **nat_rules(worker)}
+
+
+def nat_rules(worker: Worker) -> Mapping[str, Sequence[str]]:
+    """The rules of the worker in the table `nat` of iptables."""
+    return {"iptables_nat": worker.host.ask(f"{worker.addresses.ip}tables-save", "-t", "nat").stdout.splitlines()}
 
 
 # The chains of kube-proxy's mode `nftables` (Kubernetes 1.33), with one endpoint for each Service.

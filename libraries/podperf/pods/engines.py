@@ -10,18 +10,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from podperf.allocation import UNLIMITED, PodLimits
 from podperf.errors import PodperfError
 from podperf.hosts.base import ASSUMED_NUMBERS, Host, Process, json_answer
-from podperf.hosts.linux import await_success
+from podperf.hosts.linux import await_success, configure, mac_address
 from podperf.hosts.namespaces import PREFIX, NetworkNamespace, name_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import control_groups
 from podperf.kernel.control_groups import MIB, ControlGroup
-from podperf.pods.base import Attachment, PodRuntime
+from podperf.pods.base import Attachment, PodInterface, PodRuntime
 from podperf.pods.networks import NetworkedPod, PodNetworks
 from podperf.pods.runc import PROGRAMS, START_TIMEOUT, in_chroot
 
@@ -30,10 +31,10 @@ LABEL = "podperf"  # of all containers of podperf: docker ps --filter label=podp
 LEAST_MEMORY = 6  # MiB: Docker refuses less
 # Folders with the devices of network cards, and hugepages. The engine makes /dev itself.
 _DEVICES = ("/dev/hugepages", "/dev/infiniband", "/dev/net", "/dev/shm", "/dev/vfio")
-_IMPORT = f'head --bytes=1024 /dev/zero | "$1" import - {IMAGE}'  # two blocks of zeros: an archive without files
+_IMPORT = f'head --bytes=1024 /dev/zero | "$@" import - {IMAGE}'  # two blocks of zeros: an archive without files
 _REMOVE = (
-    f'containers=$("$1" ps --all --quiet --filter label={LABEL}); [ -z "$containers" ] || "$1" rm --force $containers; '
-    f'"$1" rmi --force {IMAGE}'
+    f'containers=$("$@" ps --all --quiet --filter label={LABEL}); [ -z "$containers" ] || "$@" rm --force $containers; '
+    f'"$@" rmi --force {IMAGE}'
 )
 _FIND = 'grep -lzxF -- "$1" /proc/[0-9]*/environ 2>/dev/null'
 # A process that has ended has no `exe`, also if nobody has asked for its exit code yet.
@@ -45,6 +46,15 @@ _ALONE = (
     *("setpriv", "--pdeathsig=TERM", "--"),
 )
 _ENTER = ("nsenter", "--mount", "--ipc", "--uts", "--pid", "--root", "--wd")
+
+
+@dataclass(frozen=True)
+class EngineInterface:
+    """An interface of a pod in a network of the engine, with an address without its prefix length."""
+
+    name: str
+    network: str
+    address: str
 
 
 class EnginePods(PodRuntime):
@@ -62,8 +72,10 @@ class EnginePods(PodRuntime):
     remedy: ClassVar[str]
     """What to do if it does not answer."""
 
-    def __init__(self, machine: Host, worker: Host) -> None:
+    def __init__(self, machine: Host, worker: Host, *options: str) -> None:
+        """`options` of the command line name another daemon than the usual one."""
         self._machine, self._networks = machine, PodNetworks(machine, worker)
+        self.command = (self.engine, *options)
         self._running = 0
 
     @classmethod
@@ -95,29 +107,55 @@ class EnginePods(PodRuntime):
     def start(
         self, name: str, attachments: Sequence[Attachment], undo: ExitStack, limits: PodLimits = UNLIMITED
     ) -> EngineContainer:
+        pod = self._start(name, ("--network", "none"), undo, limits)
+        self._networks.attach(pod, attachments, undo)
+        return pod
+
+    def start_connected(
+        self, name: str, ends: Sequence[EngineInterface], published: Sequence[str], undo: ExitStack
+    ) -> EngineContainer:
+        """Start a pod on networks of the engine itself. `published` are ports in the form of the option --publish."""
+        first, *others = ends
+        options = ["--network", first.network, "--ip", first.address]
+        for port in published:
+            options += ["--publish", port]
+        pod = self._start(name, options, undo)
+        for end in others:
+            connect = ("network", "connect", "--ip", end.address, end.network, PREFIX + name)
+            self._machine.do(*self.command, *connect)
+        for number, end in enumerate(ends):
+            link, given = ("link", "set", "dev"), f"eth{number}"
+            down, rename, up = (*link, given, "down"), (*link, given, "name", end.name), (*link, end.name, "up")
+            unlike_default = {f"net__ipv4__conf__{given}__{each}": 0 for each in ("rp_filter", "send_redirects")}
+            configure(pod.host, down, rename, up, **unlike_default)
+            pod.interfaces[end.name] = PodInterface(end.name, mac_address(pod.host, end.name), end.address)
+        return pod
+
+    def _start(
+        self, name: str, network: Sequence[str], undo: ExitStack, limits: PodLimits = UNLIMITED
+    ) -> EngineContainer:
         container = PREFIX + name
         self._import_image(undo)
         # The first process ends when its input does: with this program, however that ends. The engine then removes the
         # container.
-        client = self._machine.spawn(self.engine, "run", *self._options(container, limits), IMAGE, "cat")
+        options = (*network, *self._options(container, limits))
+        client = self._machine.spawn(*self.command, "run", *options, IMAGE, "cat")
         undo.callback(self._end, container, client)
         client.send("ready")
         client.receive(START_TIMEOUT, "ready")
         shown = self._inspect(container)
         process = self._first_process(container)
         group = control_groups.group_of(self._machine, process, limits) if limits else None
-        network = name_namespace(self._machine, name, process, undo)
-        pod = EngineContainer(name, network, self._machine, process, group, _limits_of(shown))
-        self._networks.attach(pod, attachments, undo)
-        return pod
+        inside = name_namespace(self._machine, name, process, undo)
+        return EngineContainer(name, inside, self._machine, process, group, _limits_of(shown))
 
     def _import_image(self, undo: ExitStack) -> None:
         """Have the empty image until `undo`."""
         if self._running == 0:
-            there = (self.engine, "image", "inspect", IMAGE)
+            there = (*self.command, "image", "inspect", IMAGE)
             what = f"containers and image of podperf in {self.engine}"
-            WayBack(self._machine, undo).note(what, "sh", "-c", _REMOVE, "sh", self.engine, of=there)
-            self._machine.do("sh", "-c", _IMPORT, "sh", self.engine)
+            WayBack(self._machine, undo).note(what, "sh", "-c", _REMOVE, "sh", *self.command, of=there)
+            self._machine.do("sh", "-c", _IMPORT, "sh", *self.command)
         self._running += 1
         undo.callback(self._one_less)
 
@@ -129,7 +167,7 @@ class EnginePods(PodRuntime):
         options = [
             *("--interactive", "--rm", "--pull", "never", "--log-driver", "none"),
             *("--name", container, "--hostname", container, "--label", LABEL),
-            *("--network", "none", "--userns", "host", "--read-only", "--tmpfs", "/tmp", "--tmpfs", "/run"),
+            *("--userns", "host", "--read-only", "--tmpfs", "/tmp", "--tmpfs", "/run"),
             # The first process may do nothing. A program that podperf starts in the container keeps podperf's rights.
             *("--cap-drop", "ALL", "--security-opt", "label=disable", "--device-cgroup-rule", "a *:* rwm"),
             # Podman would raise these limits, which podperf itself may not be allowed to do.
@@ -148,7 +186,7 @@ class EnginePods(PodRuntime):
     def _inspect(self, container: str) -> Mapping[str, Any]:
         """The container, as the engine shows it."""
         assumed = json.dumps([{"HostConfig": {"NanoCpus": 0, "Memory": 0}}])
-        said = self._machine.ask(self.engine, "inspect", container, assumed=assumed).stdout
+        said = self._machine.ask(*self.command, "inspect", container, assumed=assumed).stdout
         return json_answer(self._machine, f"{self.engine} inspect", said, lambda answer: dict(answer[0]))
 
     def _first_process(self, container: str) -> int:
@@ -163,12 +201,12 @@ class EnginePods(PodRuntime):
         return int(found[0].split("/")[2])
 
     def _end(self, container: str, client: Process) -> None:
-        self._machine.do(self.engine, "kill", container, check=False)  # it may have ended with its network
+        self._machine.do(*self.command, "kill", container, check=False)  # it may have ended with its network
         _await_end(self._machine, client.pid)  # the client ends when the engine has removed the container
         client.stop()
 
     def describe(self) -> Mapping[str, Any]:
-        said = self._machine.ask(self.engine, "info", "--format", "{{json .}}", assumed="{}").stdout
+        said = self._machine.ask(*self.command, "info", "--format", "{{json .}}", assumed="{}").stdout
         return {
             "kind": f"containers of {self.engine}",
             **json_answer(self._machine, f"{self.engine} info", said, lambda found: found and self._facts(found)),

@@ -1,0 +1,91 @@
+"""Docker's own bridge networks: real frames cross them, the record shows them, and nothing of the daemon stays."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chains import forward, local_testbed, send
+from container_engines import docker_programs
+from machine import once_as
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError, Unavailable
+from podperf.frames import AddressFamily, Headers
+from podperf.hosts.local import LocalHost
+from podperf.model import Chain, FrameSize
+from robot_run import Robot, mrr_suite, podperf
+
+NAME = "docker-bridge"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs() -> Iterator[None]:
+    """Docker's programs, which Debian's packages bring. The tests install none."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in docker_programs().items():
+            patch.setenv(variable, value)
+        yield
+
+
+pytestmark = pytest.mark.usefixtures("programs", "machine_as_before")
+
+
+def daemons() -> list[str]:
+    """The processes of Docker with files in the run directory."""
+    found = subprocess.run(
+        ["pgrep", "--full", "--list-full", "/run/podperf/docker"], capture_output=True, text=True, check=False
+    )
+    return found.stdout.splitlines()
+
+
+@pytest.mark.parametrize("pods", [1, 2])
+def test_frames_cross_docker_in_both_directions(pods: int) -> None:
+    assert DATA_PLANES[NAME].unavailable(LocalHost()) is None
+    told = forward(Chain(NAME, pods), ("64", "1518"))
+    networks = told["docker"]["networks"]
+    assert [each["Driver"] for each in networks] == ["bridge"] * (pods + 1)
+    assert networks[0]["IPAM"]["Config"] == [{"Subnet": "10.254.0.0/24", "Gateway": "10.254.0.254"}]
+    assert networks[0]["Options"]["com.docker.network.driver.mtu"] == "1500"
+    assert told["docker"]["userland_proxies"] == 2
+    assert told["docker"]["firewall"].startswith("iptables v")
+    assert told["runtime"]["kind"] == "containers of docker"
+    assert any("-A DOCKER " in rule and "--to-destination 10.254.0.2:5001" in rule for rule in told["iptables_nat"])
+    assert "look_alike" not in told
+    assert once_as(list[str](), daemons) == []
+
+
+def test_the_look_alike_says_that_it_is_one() -> None:
+    assert "without a Docker daemon" in forward(Chain("docker", 1))["look_alike"]
+
+
+def test_its_networks_have_no_ipv6() -> None:
+    with pytest.raises(Unavailable, match="no IPv6"):
+        forward(Chain(NAME, 1), headers=Headers(AddressFamily.IPV6))
+
+
+def test_a_daemon_that_ends_is_noticed() -> None:
+    with local_testbed().build(Chain(NAME, 1), FrameSize.parse("64")) as sut:
+        send(sut)
+        (process,) = subprocess.run(
+            ["pgrep", "-x", "dockerd"], capture_output=True, text=True, check=True
+        ).stdout.split()
+        subprocess.run(["kill", "-KILL", process], check=True)
+        with pytest.raises(PodperfError, match="dockerd has ended"):
+            for _ in range(100):
+                sut.check()
+                time.sleep(0.1)
+
+
+def test_a_killed_run_leaves_no_daemon_and_no_group(tmp_path: Path) -> None:
+    robot = Robot(tmp_path, mrr_suite(tmp_path, Long=f"{NAME}    1    64"), trials=500)
+    robot.wait_for_trials(1)
+    assert daemons()
+    robot.kill()
+    assert once_as(list[str](), daemons) == []
+    assert "the control groups of Docker's containers" in podperf("clean").stdout
+    assert not list(Path("/sys/fs/cgroup").rglob("podperf-docker"))
+    assert "nothing" in podperf("clean").stdout

@@ -1,0 +1,18 @@
+#!/bin/sh -e
+# Arguments: the run directory, a folder in it, and the command line of a Docker daemon. Called in a mount namespace of
+# its own. The daemon and its containerd write into /etc, /opt and /run, and read the machine's configuration there. So
+# they get others, of which only the run directory is the machine's.
+run=$1
+folder=$2
+shift 2
+mkdir "$folder/mount"
+mount --no-mtab -t tmpfs tmpfs "$folder/mount"
+cp --archive /etc/. "$folder/mount"
+rm -rf "$folder/mount/docker"
+mount --no-mtab --move "$folder/mount" /etc
+mount --no-mtab -t tmpfs tmpfs /opt
+mount --no-mtab -t tmpfs tmpfs "$folder/mount"
+mkdir -p "$folder/mount/${run#/run/}"
+mount --no-mtab --bind "$run" "$folder/mount/${run#/run/}"
+mount --no-mtab --move "$folder/mount" /run
+exec "$@"

@@ -1,0 +1,64 @@
+"""Docker's own bridge networks: what the daemon is asked for, and what the worker lacks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.docker_bridge import DockerBridge
+from podperf.model import Chain, FrameSize
+from podperf.preflight.plan import SET_UP, plan
+from podperf.preflight.recording import Kind
+from podperf.topology import SCHEMA_PATH, load_topology
+from scripted_host import ScriptedHost
+
+LOCAL = load_topology(SCHEMA_PATH.parent / "local.yaml", DATA_PLANES)
+
+
+def asked(pods: int) -> list[str]:
+    """The command lines of a set-up that mention Docker."""
+    made = plan(LOCAL, Chain("docker-bridge", pods), FrameSize.parse(64))
+    return [
+        step.text
+        for step in made.steps
+        if step.phase == SET_UP and "docker" in step.text and step.kind is not Kind.TELL
+    ]
+
+
+def test_what_is_not_installed_is_said() -> None:
+    lacking = ScriptedHost(patient=True, refused={"which dockerd": "", "which containerd": ""})
+    assert DockerBridge.unavailable(lacking) == (
+        "dockerd, containerd is not installed on scripted host, and makes Docker's network (package docker.io)"
+    )
+    assert DockerBridge.unavailable(ScriptedHost(patient=True)) is None
+
+
+def test_the_daemon_has_files_and_groups_of_its_own() -> None:
+    (daemon,) = (each for each in asked(1) if " dockerd " in each)
+    paths = re.findall(r"--(?:host|pidfile|data-root|exec-root) (?:unix://)?(\S+)", daemon)
+    assert len(paths) == 4
+    assert {str(Path(each).parent) for each in paths} == {"/run/podperf/docker"}
+    assert "--cgroup-parent /podperf-docker" in daemon
+    assert daemon.startswith("unshare --mount ")
+    clients = [each for each in asked(2) if each.startswith("docker ")]
+    assert all(each.startswith("docker --host unix:///run/podperf/docker/socket ") for each in clients)
+
+
+def test_each_outermost_pod_is_published_in_its_outer_network() -> None:
+    """Docker publishes the ports of a container in its network whose name comes first in the alphabet."""
+    made = asked(3)
+    networks = [each.split()[-1] for each in made if " network create " in each]
+    assert networks == ["a-left", "b-1", "b-2", "a-right"]
+    published = [re.findall(r"--publish (\S+)", each) for each in made if " run " in each]
+    assert [len(each) for each in published] == [1, 0, 1]
+    joined = [re.search(r" --network (\S+) ", each) for each in made if " run " in each]
+    assert [each[1] for each in joined if each] == networks[:-1]
+    connected = [each.split()[-2] for each in made if " network connect " in each]
+    assert connected == networks[1:]
+
+
+def test_an_only_pod_tells_the_directions_by_the_port() -> None:
+    (run,) = (each for each in asked(1) if " run " in each)
+    left, right = re.findall(r"--publish (\S+)", run)
+    assert (left.split(":")[1:], right.split(":")[1:]) == (["5001", "5001/udp"], ["5001", "5002/udp"])
