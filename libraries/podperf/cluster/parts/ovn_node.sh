@@ -42,8 +42,8 @@ run ovs-vswitchd --disable-system "$own"
 xargs --delimiter='\n' --arg-file="$files/switch" ovs-vsctl
 ip -batch "$files/addresses"
 nft --file "$files/translation"
-# ovn-controller 23.03 has crashed (SIGSEGV) when it started at the same time as ovn-northd. So it starts later and, as in
-# Debian's service, --monitor starts it again after a crash.
+# ovn-controller 23.03 seldom crashes at its start (SIGSEGV); the cause is not known. So the database that it reads is
+# complete, and --monitor starts it again after a crash, as in Debian's service.
 until [ "$(ovn-sbctl --db="$databases" --bare --columns=_uuid list Port_Binding 2>/dev/null)" ]; do
     sleep 0.1
 done
