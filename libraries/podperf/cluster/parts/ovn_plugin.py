@@ -93,8 +93,8 @@ class PluginCall:
         within = ("nsenter", f"--net={self._environment['CNI_NETNS']}", "--")
         lines = inside(self._interface, self._port, os.getpid(), self._configuration["mtu"], addresses)
         do(*within, "ip", "-batch", "-", given="\n".join(lines))
-        # Open vSwitch in user space completes no checksum that the kernel left to the interface.
-        do(*within, "ethtool", "-K", self._interface, "tx", "off")
+        # Open vSwitch in user space neither completes checksums nor makes segments for the kernel.
+        do(*within, "ethtool", "-K", self._interface, "tx", "off", "tso", "off")
         do("ip", "link", "set", self._port, "up")
 
     def _make_port(self, addresses: Mapping[str, Any]) -> None:
