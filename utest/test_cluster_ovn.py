@@ -73,6 +73,15 @@ def test_a_node_sends_geneve_from_an_address_of_its_own_bridge() -> None:
     assert all(len(each) < 16 for each in names), "the kernel takes 15 characters"
 
 
+def test_the_underlay_is_a_network_of_its_own() -> None:
+    """On the bridge of the cluster, both interfaces of a node would answer ARP requests for its first address."""
+    commands = [" ".join(each) for each in NETWORK.network_commands(WANTED.nodes)]
+    assert commands[0] == "ip link add underlay type bridge"
+    assert not [each for each in commands if layout.BRIDGE in each]
+    for number in (1, 2):
+        assert f"ip link set underlay{number} master underlay up" in commands
+
+
 def test_a_node_is_ready_when_the_router_and_other_nodes_answer() -> None:
     for count, asked in ((1, ["10.244.1.1", "fd00:10:244:1::1"]), (2, ["10.244.2.2", "fd00:10:244:2::2"])):
         wanted = ClusterLayout(WANTED.programs, 4321, layout.nodes(count))

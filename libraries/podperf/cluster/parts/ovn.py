@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, ip_address, ip_network
 from pathlib import Path
 from typing import Any, ClassVar
 
-from podperf.cluster.layout import BRIDGE, PODS, SERVICES, ClusterLayout, ClusterNetwork, ClusterNode
+from podperf.cluster.layout import PODS, SERVICES, ClusterLayout, ClusterNetwork, ClusterNode
 from podperf.cluster.parts import ovn_plugin
 from podperf.cluster.parts.ovn_plugin import mac_of, without_probes
 from podperf.cluster.parts.plain import addresses
@@ -25,6 +25,7 @@ _FOLDER = "ovn"  # of a node
 _MTU = 1442  # Geneve with the option in which OVN tells logical ports
 _ROUTER = "cluster"
 _PORT = 6641  # of OVN's databases
+_BRIDGE = "underlay"  # between the nodes
 # On a node: its interface of the underlay, the bridge that has this interface as a port, and its port of its logical
 # switch. Open vSwitch in user space sends Geneve only from an address that one of its own bridges has.
 _UPLINK, _UNDERLAY, _MANAGEMENT = "underlay", "br-underlay", "ovn-management"
@@ -78,10 +79,14 @@ class Ovn(ClusterNetwork):
         }
 
     def network_commands(self, nodes: Sequence[ClusterNode]) -> Iterator[tuple[str, ...]]:
+        """The underlay is a bridge of its own. On that of the cluster, a node would answer ARP requests for its first
+        address with two MAC addresses."""
+        yield ("ip", "link", "add", _BRIDGE, "type", "bridge")
+        yield ("ip", "link", "set", _BRIDGE, "up")
         for node in nodes:
             outside, inside = f"underlay{node.number}", ("ip", "-n", node.name)
             yield ("ip", "link", "add", outside, "type", "veth", "peer", "name", _UPLINK, "netns", node.name)
-            yield ("ip", "link", "set", outside, "master", BRIDGE, "up")
+            yield ("ip", "link", "set", outside, "master", _BRIDGE, "up")
             yield (*inside, "link", "set", _UPLINK, "addrgenmode", "none", "up")
             # A node forwards frames for Services back to where they came from. Pods are not to send them elsewhere.
             silent = (f"net.ipv4.conf.{each}.send_redirects=0" for each in ("all", "default"))
