@@ -66,7 +66,7 @@ def as_long_as_the_change(trial: ChangedTrial) -> bool:
     """
     found, least = Outage.of(trial), 0.99 * WITHDRAWN
     assert found.restored is not None
-    # Of the change, the commands that take the route away and give it back are the only parts beside the pause.
+    # Beside the pause, the change has only the commands that take the route away and give it back.
     longest = found.change_seconds + 0.02
     return found.ended and least <= min(found.blocked, found.restored) <= max(found.blocked, found.restored) <= longest
 

@@ -256,14 +256,14 @@ def in_words(nodes: Mapping[str, str | None]) -> str:
 
 @dataclass(frozen=True)
 class UsedByPart:
-    """What the processes of a part use on all nodes: bytes of memory, and seconds of CPU time since they started."""
+    """Memory and CPU time of a part's processes on all nodes, in bytes, and in seconds since they started."""
 
     memory: int
     cpu_seconds: float
 
 
 def used_by(part: str) -> UsedByPart | None:
-    """What a part of the cluster that runs uses, by its name. None: it has no process.
+    """Memory and CPU time of a part of the running cluster, by its name. None: it has no process.
 
     A process belongs to the part whose log it writes. CPU time includes that of its children that have ended.
     """

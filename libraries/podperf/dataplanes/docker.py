@@ -130,7 +130,7 @@ class Docker(KernelPods):
         return Attachment(interface, f"docker{segment}", [bridge, portmap], {"portMappings": [mapping]})
 
     def rules(self, worker: Worker) -> Mapping[str, Any]:
-        """What makes the network, and the rules of the worker that translate addresses, for the record."""
+        """The maker of the network, and the worker's rules that translate addresses, for the record."""
         made = {"look_alike": "of Docker's network, by CNI plug-ins and without a Docker daemon"}
         return {**made, **nat_rules(worker)}
 
@@ -184,7 +184,7 @@ table {ip} kube-proxy {{
 """
 
 
-# What kube-proxy gives to nftables for one more endpoint: the endpoint's chain, and the Service's rule anew.
+# kube-proxy's rules for one more endpoint, for nftables: the endpoint's chain, and the Service's rule anew.
 _ENDPOINT_ADDED = """
 add chain {ip} kube-proxy endpoint-added
 add rule {ip} kube-proxy endpoint-added meta l4proto udp dnat to {endpoint}

@@ -124,7 +124,7 @@ class PluginCall:
         return self._environment["CNI_IFNAME"]
 
     def _addresses(self, command: str | None = None) -> str:
-        """What the plug-in for addresses says to this command, by default to that of this call."""
+        """The answer of the plug-in for addresses to this command, by default to that of this call."""
         kind = self._configuration["ipam"]["type"]
         plugin = shutil.which(kind, path=self._environment["CNI_PATH"])
         if plugin is None:
@@ -153,7 +153,7 @@ def do(*command: str, given: str = "", environment: Mapping[str, str] | None = N
 
 
 def called(environment: Mapping[str, str], given: str) -> Mapping[str, Any] | None:
-    """What the plug-in answers. Failed if it cannot do what it is to do."""
+    """The answer of the plug-in. Failed if it cannot do its task."""
     command = environment["CNI_COMMAND"]
     if command == "VERSION":
         return {"cniVersion": VERSIONS[-1], "supportedVersions": VERSIONS}
