@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX
 from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, TrafficProfile, Trial
+from podperf.pods.forwarders.dpdk import DpdkApplication
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
@@ -82,3 +84,20 @@ def forward(
         for size in sizes:
             send(sut, size, headers)
         return dict(sut.describe())
+
+
+def process_in_container(sut: SystemUnderTest) -> Path:
+    """The process of the one application, in /proc. It has its own process numbers, namespaces and root file
+    system, which is read-only, and podperf's control groups."""
+    (application,) = sut.data_planes[0].applications
+    assert isinstance(application, DpdkApplication)
+    process = Path("/proc") / str(application.process.pid)
+    assert (process / "comm").read_text().startswith("dpdk-testpmd")
+    status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+    assert len(status["NSpid"].split()) == 2
+    ours = [Path("/proc/self/ns") / kind for kind in ("mnt", "pid", "net", "ipc", "uts")]
+    assert all(our.readlink() != (process / "ns" / our.name).readlink() for our in ours)
+    root = next(line.split() for line in (process / "mounts").read_text().splitlines() if line.split()[1] == "/")
+    assert "ro" in root[3].split(",")
+    assert (process / "cgroup").read_text() == Path("/proc/self/cgroup").read_text()
+    return process

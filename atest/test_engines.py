@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 import container_engines
-from chains import forward, local_testbed, need, send
+from chains import forward, local_testbed, need, process_in_container, send
 from podperf.allocation import PodAllocation, PodLimits
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.local import LocalHost
 from podperf.kernel.control_groups import missing
 from podperf.model import Chain, FrameSize
 from podperf.pods import POD_RUNTIMES
-from podperf.pods.forwarders.dpdk import DpdkApplication
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.scenarios import Node, Scenario
 from podperf.testbed.testbed import Testbed
@@ -83,17 +82,7 @@ def test_an_application_is_in_its_container(testbed: Testbed, engine: str) -> No
     need("af-xdp")
     with testbed.build(Chain("af-xdp", 1), FrameSize.parse("64")) as sut:
         send(sut)
-        (application,) = sut.data_planes[0].applications
-        assert isinstance(application, DpdkApplication)
-        process = Path("/proc") / str(application.process.pid)
-        assert (process / "comm").read_text().startswith("dpdk-testpmd")
-        status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
-        assert len(status["NSpid"].split()) == 2
-        ours = [Path("/proc/self/ns") / kind for kind in ("mnt", "pid", "net", "ipc", "uts")]
-        assert all(our.readlink() != (process / "ns" / our.name).readlink() for our in ours)
-        root = next(line.split() for line in (process / "mounts").read_text().splitlines() if line.split()[1] == "/")
-        assert "ro" in root[3].split(",")
-        assert (process / "cgroup").read_text() == Path("/proc/self/cgroup").read_text()
+        process = process_in_container(sut)
         assert not {"HOME", "DOCKER_HOST", "CONTAINERS_CONF"} & set(
             re.split("[=\0]", (process / "environ").read_text())
         )

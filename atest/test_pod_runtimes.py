@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from chains import forward, local_testbed, need, send
+from chains import forward, local_testbed, need, process_in_container, send
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
 from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize, NetworkingModel
-from podperf.pods.forwarders.dpdk import DpdkApplication
 from podperf.pods.runc import RuncPods
 from podperf.testbed.testbed import Testbed
 from podperf.topology import PodSettings
@@ -74,17 +73,7 @@ def test_an_application_is_in_its_container(testbed: Testbed) -> None:
     need("af-xdp")
     with testbed.build(Chain("af-xdp", 1), FrameSize.parse(64)) as sut:
         send(sut)
-        (application,) = sut.data_planes[0].applications
-        assert isinstance(application, DpdkApplication)
-        process = Path("/proc") / str(application.process.pid)
-        assert (process / "comm").read_text().startswith("dpdk-testpmd")
-        status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
-        assert len(status["NSpid"].split()) == 2
-        ours = [Path("/proc/self/ns") / kind for kind in ("mnt", "pid", "net", "ipc", "uts")]
-        assert all(our.readlink() != (process / "ns" / our.name).readlink() for our in ours)
-        root = next(line.split() for line in (process / "mounts").read_text().splitlines() if line.split()[1] == "/")
-        assert "ro" in root[3].split(",")
-        assert (process / "cgroup").read_text() == Path("/proc/self/cgroup").read_text()
+        process_in_container(sut)
         shown = LocalHost().ask("runc", "--root", "/run/podperf/runc/state", "list", "--quiet").stdout
         assert shown.split() == ["podperf-pod1"]
 

@@ -101,7 +101,7 @@ def main(options: Namespace) -> int:
     try:
         for number, network in enumerate(networks, start=1):
             say(f"{NAME}: {network.title}, {number} of {len(networks)}")
-            # What is measured before an interrupt stays.
+            # Figures from before an interrupt stay.
             found.append(row := NetworkRow(network.title, reason=INTERRUPTED))
             _measure(network, results / network.title.replace(":", "-"), row)
     finally:

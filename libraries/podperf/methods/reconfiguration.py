@@ -32,7 +32,7 @@ STEADY = 0.1  # of the time behind the change: the rate is back if its last part
 
 @dataclass(frozen=True)
 class Outage:
-    """What one trial lost. The change took `change_seconds`.
+    """The loss of one trial. The change took `change_seconds`.
 
     `blocked`: the seconds in which so many frames are due, in the direction that lost more. `restored`: seconds from
     the beginning of the change to the last lost frame; 0: no frame was lost behind it; None: the tester does not tell.

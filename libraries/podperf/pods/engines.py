@@ -70,7 +70,7 @@ class EnginePods(PodRuntime):
     """The arguments of a question that only an engine that can run containers answers."""
 
     remedy: ClassVar[str]
-    """What to do if it does not answer."""
+    """The words that tell the user how to make the engine answer."""
 
     def __init__(self, machine: Host, worker: Host, *options: str) -> None:
         """`options` of the command line name another daemon than the usual one."""
@@ -217,7 +217,7 @@ class EnginePods(PodRuntime):
 
     @staticmethod
     def _facts(found: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the engine tells about itself in `info`."""
+        """The engine's own facts in the answer of `info`."""
         raise NotImplementedError
 
 

@@ -64,8 +64,8 @@ class RowFigures:
 
 @dataclass(frozen=True)
 class AgentUse:
-    """What the network's own programs use on all nodes, in some time: bytes of memory at its end, and CPUs (CPU time
-    divided by the time)."""
+    """Memory and CPUs of the network's own programs on all nodes in some time: bytes at its end, and CPU time divided
+    by the time."""
 
     memory: int
     cpus: float

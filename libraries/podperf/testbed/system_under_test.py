@@ -160,8 +160,8 @@ class SystemUnderTest:
 
     @property
     def changes(self) -> Changes:
-        """What can be changed while frames cross: by the cluster that has the tester's pods; by data plane or join on
-        the first worker that offers it."""
+        """The changes that can be made while frames cross: those of the cluster that has the tester's pods, and those
+        of data plane and join on the first worker that offers them."""
         found: dict[str, ChangeUnderLoad] = dict(self.tester.facts.changes)
         for part in reversed(self.parts):
             ports = (part.site.worker.left, part.site.worker.right) if part.site else ()
