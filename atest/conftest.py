@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from podperf.cleanup import put_back
 from podperf.hosts.local import LocalHost
 from podperf.kernel import hugepages
 from podperf.model import PageSize
+from podperf.testbed.isolation import FrameWatch, addresses_in_test_network
 from robot_run import Robot, podperf
 from ssh_machine import SshMachine, ssh_machine
 
@@ -72,3 +74,13 @@ def nothing_left() -> Iterator[None]:
     """Check that the test has taken its chains down. If it has not, the next test does not find them."""
     yield
     assert put_back(LocalHost()) == [], "the testbed left something behind"
+
+
+@pytest.fixture
+def no_frame_leaves() -> Iterator[None]:
+    """Check that no test frame, encapsulated or not, is on a link of this machine's own network during the test."""
+    here = LocalHost()
+    with ExitStack() as undo:
+        watch = FrameWatch(here, undo, addresses_in_test_network(here))
+        yield
+        assert watch.stop() == []

@@ -20,7 +20,6 @@ from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize, TrafficProfile, Trial
 from podperf.testbed import system_under_test
-from podperf.testbed.isolation import FrameWatch, addresses_in_test_network
 from podperf.testbed.system_under_test import addressed
 from podperf.testbed.testbed import Testbed
 from robot_run import SHORT, Robot, mrr_suite, podperf
@@ -32,17 +31,7 @@ FRAME = FrameSize.parse(64)
 WITH_TAGS = ["ovs-netdev", "ovs-afxdp", "ovs-dpdk", "memif", "af-xdp", "linux-bridge", "routed", "tc-redirect"]
 IPV6 = Headers(AddressFamily.IPV6)
 TESTER = IPV6_ADDRESSES.service_from_left(2)
-pytestmark = pytest.mark.usefixtures("nothing_left")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_frame_leaves() -> Iterator[None]:
-    """No test frame of any data plane here, encapsulated or not, is on a link of this machine."""
-    here = LocalHost()
-    with ExitStack() as undo:
-        watch = FrameWatch(here, undo, addresses_in_test_network(here))
-        yield
-        assert watch.stop() == []
+pytestmark = pytest.mark.usefixtures("nothing_left", "no_frame_leaves")
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from podperf.model import Chain, Direction, FrameSize, TrafficProfile, Trial
 from podperf.testbed.system_under_test import addressed
 from podperf.testbed.testbed import Testbed
 
-pytestmark = [pytest.mark.distribution, pytest.mark.usefixtures("nothing_left")]
+pytestmark = [pytest.mark.distribution, pytest.mark.usefixtures("nothing_left", "no_frame_leaves")]
 HOOKS = ["tc-redirect", "tc-redirect-peer", "xdp-redirect"]
 
 

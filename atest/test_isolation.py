@@ -1,7 +1,9 @@
 """podperf refuses interfaces in use as tester ports. These tests use their own namespaces. One test runs section 5."""
 
 import os
+import select
 import shutil
+import signal
 import struct
 import sys
 from collections.abc import Iterator
@@ -9,8 +11,16 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from scapy.contrib.geneve import GENEVE
+from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import GRE, Dot1AD, Dot1Q, Ether
+from scapy.layers.vxlan import VXLAN
+from scapy.packet import Packet
 
 from namespaces import add_namespace
+from podperf.errors import PodperfError
+from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import NetworkNamespace
 from podperf.testbed.isolation import (
     SIGNATURE,
@@ -32,6 +42,13 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.sendto(bytes.fromhex("".join(sys.argv[3:])), (sys.argv[2], 9))
         time.sleep(0.1)
 """
+PLANT = """
+import socket, sys
+with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+    sender.bind((sys.argv[1], 0))
+    sender.send(bytes.fromhex(sys.argv[2]))
+"""
+MAC = "02:00:00:00:00:02"
 SSH = SshSession("192.0.2.9", "192.0.2.1")
 
 
@@ -120,19 +137,79 @@ def test_the_watch_sees_a_test_frame_by_its_signature_whatever_its_addresses_are
     assert not any("198.51.100.9" in line for line in seen), seen
 
 
-@pytest.mark.parametrize("inner", ["4", "6"])
-def test_the_watch_sees_an_encapsulated_test_frame(lab: NetworkNamespace, inner: str) -> None:
-    """VXLAN: the payload of the outer UDP has eight bytes of its own, and then the whole test frame."""
-    configure(lab, "address add 192.0.2.1/24 dev one", "route add 203.0.113.0/24 dev one")
-    configure(lab, "neigh replace 203.0.113.9 lladdr 02:00:00:00:00:02 dev one nud permanent")
-    ip_and_udp = {"4": 20 + 8, "6": 40 + 8}[inner]
-    head = bytes(8 + 14 + ip_and_udp) + struct.pack("<II10x", 1, SIGNATURE)
+def outer(kind: str, inner: Packet) -> Packet:
+    """A frame between two addresses that nobody watches, which carries this packet in this way."""
+    ether, end, below = Ether(src=MAC, dst=MAC), IP(src="192.0.2.1", dst="192.0.2.9"), Ether(src=MAC, dst=MAC) / inner
+    option = bytes.fromhex("0102800100010002")  # as OVN has it
+    kinds = {
+        "plain": ether / inner,
+        "VLAN": ether / Dot1Q(vlan=100) / inner,
+        "two VLANs": ether / Dot1AD(vlan=100) / Dot1Q(vlan=101) / inner,
+        "VXLAN": ether / end / UDP(dport=4789) / VXLAN(vni=100) / below,
+        "VXLAN over IPv6": ether / IPv6(src="fd00::1", dst="fd00::9") / UDP(dport=8472) / VXLAN(vni=100) / below,
+        "Geneve": ether / end / UDP(dport=6081) / GENEVE(vni=100) / below,
+        "Geneve with an option": ether / end / UDP(dport=6081) / GENEVE(vni=100, optionlen=2) / option / below,
+        "GRE": ether / end / GRE() / inner,
+        "GRE with Ethernet": ether / end / GRE(proto=0x6558) / below,
+        "IP in IP": ether / end / inner,
+    }
+    return kinds[kind]
+
+
+ENCAPSULATIONS = (
+    *("plain", "VLAN", "two VLANs", "VXLAN", "VXLAN over IPv6", "Geneve", "Geneve with an option"),
+    *("GRE", "GRE with Ethernet", "IP in IP"),
+)
+SIGNED = struct.pack("<II10x", 1, SIGNATURE)
+INNER = {
+    "an IPv4 address": IP(src="192.0.2.5", dst="198.19.0.1") / ICMP(),
+    "an IPv6 address": IPv6(src="2001:2:0:18::1", dst="fd00::5") / UDP(),
+    "the signature over IPv4": IP(src="203.0.113.1", dst="203.0.113.5") / UDP() / SIGNED,
+    "the signature over IPv6": IPv6(src="fd00::3", dst="fd00::5") / UDP() / SIGNED,
+}
+OTHERS = {
+    "IPv4": IP(src="192.0.2.5", dst="203.0.113.5") / UDP() / bytes(18),
+    "IPv6": IPv6(src="fd00::3", dst="fd00::5") / UDP() / bytes(18),
+    "a benchmark address in the payload": IP(src="192.0.2.5", dst="203.0.113.5") / UDP() / (b"\xc6\x12\0\1" * 40),
+}
+
+
+@pytest.mark.parametrize("kind", ENCAPSULATIONS)
+def test_the_watch_sees_a_test_frame_in_each_encapsulation_and_no_other_frame(lab: NetworkNamespace, kind: str) -> None:
+    configure(lab, "address flush dev one", "address flush dev two")
+    for name, inner in INNER.items():
+        assert set(seen_of(lab, outer(kind, inner))) == {"two"}, name
+    for name, inner in OTHERS.items():
+        assert seen_of(lab, outer(kind, inner)) == [], name
+
+
+def seen_of(lab: NetworkNamespace, frame: Packet) -> list[str]:
+    """The links where the watch sees this frame, which arrives at `two`."""
     with ExitStack() as undo:
         watch = FrameWatch(lab, undo)
-        lab.do(sys.executable, "-c", SEND, "192.0.2.1", "203.0.113.9", head.hex())
-        lab.do(sys.executable, "-c", SEND, "192.0.2.1", "203.0.113.9", bytes(len(head)).hex())
-        seen = [line for line in watch.stop() if " one " in line]
-    assert len(seen) == 5, seen
+        lab.do(sys.executable, "-c", PLANT, "one", bytes(frame).hex())
+        return [line.split()[1] for line in watch.stop() if " In " in line or " P " in line]
+
+
+def test_a_watch_that_ended_too_early_is_no_proof(lab: NetworkNamespace) -> None:
+    with ExitStack() as undo:
+        watch = FrameWatch(lab, undo)
+        (process,) = LocalHost().ask("ip", "netns", "pids", lab.namespace).stdout.split()
+        ended = os.pidfd_open(int(process))
+        undo.callback(os.close, ended)
+        os.kill(int(process), signal.SIGKILL)
+        assert select.select([ended], [], [], 10) == ([ended], [], [])
+        with pytest.raises(PodperfError, match="to the end"):
+            watch.stop()
+
+
+def test_the_watch_sees_frames_of_further_networks(lab: NetworkNamespace) -> None:
+    with ExitStack() as undo:
+        watch = FrameWatch(lab, undo, networks=["10.199.0.0/24"])
+        for source in ("10.199.0.1", "10.200.0.1"):
+            frame = Ether(src=MAC, dst=MAC) / IP(src=source, dst="203.0.113.5") / UDP()
+            lab.do(sys.executable, "-c", PLANT, "one", bytes(frame).hex())
+        assert {line.split()[4].rpartition(".")[0] for line in watch.stop()} == {"10.199.0.1"}
 
 
 @pytest.mark.parametrize(("ports", "expected"), [([], {"one", "two"}), (["one"], {"two"}), (["one", "two"], set())])

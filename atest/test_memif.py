@@ -10,7 +10,7 @@ from podperf.hosts.local import LocalHost
 from podperf.kernel import hugepages
 from podperf.model import Chain, FrameSize
 
-pytestmark = [pytest.mark.distribution, pytest.mark.usefixtures("machine_as_before", "nothing_left")]
+pytestmark = [pytest.mark.distribution, pytest.mark.usefixtures("machine_as_before", "nothing_left", "no_frame_leaves")]
 ENOUGH_TURNS = 100  # such a test takes one or two seconds, and there are a few thousand turns a second
 
 

@@ -21,7 +21,7 @@ from podperf.pods.forwarders.base import POD_MEMORY
 from podperf.testbed import machines
 from robot_run import SETTINGS, Robot, podperf
 
-pytestmark = [pytest.mark.distribution, pytest.mark.usefixtures("machine_as_before", "nothing_left")]
+pytestmark = [pytest.mark.distribution, pytest.mark.usefixtures("machine_as_before", "nothing_left", "no_frame_leaves")]
 SWITCHES = ["ovs-netdev", "ovs-dpdk", "ovs-afxdp"]
 
 

@@ -12,7 +12,7 @@ from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize
 
 WAYS = ["vpp-l2patch", "vpp-bridge-domain", "vpp-vrf"]
-WITH_VPP = pytest.mark.usefixtures("needed", "machine_as_before", "nothing_left")
+WITH_VPP = pytest.mark.usefixtures("needed", "machine_as_before", "nothing_left", "no_frame_leaves")
 
 
 @pytest.fixture

@@ -244,9 +244,19 @@ def _is_address(text: str) -> bool:
 SIGNATURE = 0x7064AA5E  # bytes 4 to 7 of the payload, in little endian; the lowest bit is the direction
 _IP_HEADERS = {"ip": 20, "ip6": 40}  # bytes, without options
 _UDP_HEADER, _ETHERNET_HEADER, _PLACE = 8, 14, 4  # bytes
-# The protocol of an encapsulation, and its bytes between both IP headers: IP in IP, GRE with Ethernet frames
-# (RFC 2784), VXLAN (RFC 7348) and Geneve without options (RFC 8926).
-_TUNNELS = ((4, 0), (41, 0), (47, 4 + _ETHERNET_HEADER), (17, _UDP_HEADER + 8 + _ETHERNET_HEADER))
+_VERSIONS = {"ip": 4, "ip6": 6}
+_ETHERTYPES = {"ip": 0x0800, "ip6": 0x86DD}
+_IN_IP = {"ip": 4, "ip6": 41}  # the protocol numbers of IP packets in IP packets
+_IN_UDP = _UDP_HEADER + 8 + _ETHERNET_HEADER  # bytes between both IP headers
+# A condition for each encapsulation with an Ethertype, and the bytes between its two IP headers: GRE with packets or
+# with Ethernet frames (RFC 2784), VXLAN (RFC 7348), Geneve (RFC 8926). Geneve has options, of LENGTH bytes.
+_TUNNELS = (
+    ("proto 47", "4"),
+    ("proto 47", f"{4 + _ETHERNET_HEADER}"),
+    ("proto 17", f"{_IN_UDP}"),
+    ("proto 17 and udp dst port 6081", f"{_IN_UDP} + LENGTH"),
+)
+_COOKED_HEADER = 20  # bytes of tcpdump's own header, in front of each frame without its Ethernet header
 ENOUGH = 100  # the most frames that are kept; more would only cost CPU time
 START_TIMEOUT = 5.0
 
@@ -261,10 +271,18 @@ class FrameWatch:
     """tcpdump on every interface of a host, for test frames. Ends with `undo` at the latest.
 
     It ignores frames on `ports`, which belong to the testbed. Other traffic uses the addresses `but_for`, so frames
-    from or to these count only if they have the signature.
+    from or to these count only if they have the signature or are encapsulated. Frames of the further `networks` count,
+    too: of nodes and pods of a cluster, for example.
     """
 
-    def __init__(self, host: Host, undo: ExitStack, but_for: Sequence[str] = (), ports: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        host: Host,
+        undo: ExitStack,
+        but_for: Sequence[str] = (),
+        ports: Sequence[str] = (),
+        networks: Sequence[str] = (),
+    ) -> None:
         if host.ask("which", "tcpdump", check=False).exit_code:
             raise Unavailable(f"tcpdump is not installed on {host.name} (Debian package tcpdump)")
         self._host = host
@@ -274,8 +292,9 @@ class FrameWatch:
         addressed = " and ".join(
             (f"(net {TEST_NETWORK} or net {TEST_NETWORK_6})", *(f"not host {each}" for each in but_for))
         )
+        counted = " or ".join((f"({addressed})", *(f"net {each}" for each in networks), _hidden()))
         elsewhere = (f"not ifindex {number}" for number in numbers)
-        self._process = host.spawn("tcpdump", *options, " and ".join((f"({addressed} or {_signed()})", *elsewhere)))
+        self._process = host.spawn("tcpdump", *options, " and ".join((f"({counted})", *elsewhere)))
         undo.callback(self._process.stop)
         deadline = time.monotonic() + START_TIMEOUT
         while "listening on" not in self._process.errors():
@@ -284,30 +303,67 @@ class FrameWatch:
             time.sleep(0.01)
 
     def stop(self) -> list[str]:
-        """End the watch. Returns the frames that tcpdump saw: one line each, at most 100."""
+        """End the watch. Returns the frames that tcpdump saw: one line each, at most 100.
+
+        Raises PodperfError if tcpdump had ended without so many frames."""
+        alive = self._process.alive()
         self._process.stop()
         seen: list[str] = []
-        while True:
-            try:
-                line = self._process.receive(1.0)
-            except PodperfError:  # the end of tcpdump's output
-                return seen
-            if line.strip():  # tcpdump writes an empty line when it is interrupted
-                seen.append(line)
+        with suppress(PodperfError):  # the end of tcpdump's output
+            while True:
+                if line := self._process.receive(1.0).strip():  # an interrupted tcpdump writes an empty line
+                    seen.append(line)
+        if not alive and len(seen) < ENOUGH:
+            raise PodperfError(f"tcpdump did not watch {self._host.name} to the end: {self._process.errors().strip()}")
+        return seen
 
 
-def _signed() -> str:
-    """The filter (pcap-filter(7)) for the signature, also in encapsulated frames. tcpdump reads the four bytes in the
-    other order.
+def _signed(layer: str, payload: str) -> str:
+    """The filter (pcap-filter(7)) for the signature in a UDP payload. tcpdump reads the four bytes in the other
+    order."""
+    word, mask = (int.from_bytes(each.to_bytes(4, "little")) for each in (SIGNATURE, ~1 & 0xFFFFFFFF))
+    return f"{layer}[{payload} + {_PLACE}:4] & {mask:#010x} = {word:#010x}"
+
+
+def _inner(layer: str, start: str, family: str) -> str:
+    """The filter for a test frame whose IP header begins at this place."""
+    if family == "ip":
+        mask, network = int(TEST_NETWORK.netmask), int(TEST_NETWORK.network_address)
+        tests = [f"{layer}[{start} + {place}:4] & {mask:#x} = {network:#x}" for place in (12, 16)]
+    else:
+        words = (int(TEST_NETWORK_6.network_address) >> 96, int(TEST_NETWORK_6.network_address) >> 80 & 0xFFFF)
+        tests = [
+            f"({layer}[{start} + {place}:4] = {words[0]:#x} and {layer}[{start} + {place + 4}:2] = {words[1]})"
+            for place in (8, 24)
+        ]
+    tests.append(_signed(layer, f"{start} + {_IP_HEADERS[family] + _UDP_HEADER}"))
+    return f"{layer}[{start}] >> 4 = {_VERSIONS[family]} and ({' or '.join(tests)})"
+
+
+def _hidden() -> str:
+    """The filter for test frames that have the signature only, or that are below an encapsulation or VLAN tags.
 
     At a place beyond its end, the filter refuses a frame whatever follows. So the nearest places come first.
     """
-    word, mask = (int.from_bytes(each.to_bytes(4, "little")) for each in (SIGNATURE, ~1 & 0xFFFFFFFF))
-    inner = _UDP_HEADER + _PLACE  # from the end of the inner IP header
-    places = [(17, 0), *((proto, more + header) for header in _IP_HEADERS.values() for proto, more in _TUNNELS)]
-    tests = (
-        f"({family} proto {proto} and {family}[{outer + more + inner}:4] & {mask:#010x} = {word:#010x})"
-        for proto, more in places
-        for family, outer in _IP_HEADERS.items()
-    )
-    return " or ".join(tests)
+    tests = []
+    for layer, header in _IP_HEADERS.items():
+        tests += [f"{layer} proto 17 and {_signed(layer, f'{header + _UDP_HEADER}')}"]
+        tests += [f"{layer} proto {_IN_IP[each]} and {_inner(layer, f'{header}', each)}" for each in _IP_HEADERS]
+    places = [
+        (layer, f"{layer} {condition} and ", f"{header} + {between.replace('LENGTH', _options(layer, header))}")
+        for condition, between in _TUNNELS
+        for layer, header in _IP_HEADERS.items()
+    ]
+    # Behind one or two VLAN tags. The kernel takes the outermost tag off when a frame arrives.
+    places += [("link", "", f"{_COOKED_HEADER + 4 * tags}") for tags in (1, 2)]
+    tests += [
+        f"{condition}{layer}[{start} - 2:2] = {_ETHERTYPES[family]:#x} and {_inner(layer, start, family)}"
+        for layer, condition, start in places
+        for family in _IP_HEADERS
+    ]
+    return " or ".join(f"({each})" for each in tests)
+
+
+def _options(layer: str, header: int) -> str:
+    """The length of Geneve's options: the six lowest bits of its first byte, in words of four bytes."""
+    return f"(({layer}[{header + _UDP_HEADER}] & 0x3f) << 2)"
