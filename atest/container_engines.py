@@ -17,9 +17,9 @@ from pathlib import Path
 
 from debian_programs import unpacked
 
-OF_DOCKER = ("docker.io", "containerd", "tini", "libdevmapper1.02.1")
+OF_DOCKER = ("docker.io", "containerd", "runc", "tini", "libdevmapper1.02.1")
 OF_PODMAN = (
-    *("podman", "conmon", "golang-github-containers-common", "golang-github-containers-image"),
+    *("podman", "conmon", "runc", "golang-github-containers-common", "golang-github-containers-image"),
     *("libgpgme11", "libassuan0", "libsubid4", "libdevmapper1.02.1"),
 )
 GROUPS = "test-engines"  # the control groups of the containers

@@ -1,4 +1,4 @@
-"""Docker's own bridge networks: real frames cross them, the record shows them, and nothing of the daemon stays."""
+"""Docker's own networks: real frames cross them, the record shows them, and nothing of the daemon stays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chains import forward, local_testbed, send
+from chains import forward, local_testbed, need, send
 from container_engines import docker_programs
 from machine import once_as
 from podperf.dataplanes import DATA_PLANES
@@ -31,7 +31,7 @@ def programs() -> Iterator[None]:
         yield
 
 
-pytestmark = pytest.mark.usefixtures("programs", "machine_as_before")
+pytestmark = pytest.mark.usefixtures("programs", "machine_as_before", "no_frame_leaves")
 
 
 def daemons() -> list[str]:
@@ -58,11 +58,25 @@ def test_frames_cross_docker_in_both_directions(pods: int) -> None:
     assert once_as(list[str](), daemons) == []
 
 
+@pytest.mark.parametrize("family", AddressFamily)
+@pytest.mark.parametrize("pods", [1, 2])
+def test_frames_cross_its_macvlan_in_both_directions(pods: int, family: AddressFamily) -> None:
+    need("docker-macvlan")
+    told = forward(Chain("docker-macvlan", pods), ("84", "1518"), headers=Headers(family))
+    networks = told["docker"]["networks"]
+    assert [each["Driver"] for each in networks] == ["macvlan"] * (pods + 1)
+    assert [networks[0]["Options"]["parent"], networks[-1]["Options"]["parent"]] == ["w-left", "w-right"]
+    for pod in told["pods"].values():
+        assert [each["kind"] for each in pod["links"] if each["name"].startswith("net")] == ["macvlan"] * 2
+    assert told["runtime"]["kind"] == "containers of docker"
+    assert once_as(list[str](), daemons) == []
+
+
 def test_the_look_alike_says_that_it_is_one() -> None:
     assert "without a Docker daemon" in forward(Chain("docker", 1))["look_alike"]
 
 
-def test_its_networks_have_no_ipv6() -> None:
+def test_published_ports_have_no_ipv6() -> None:
     with pytest.raises(Unavailable, match="no IPv6"):
         forward(Chain(NAME, 1), headers=Headers(AddressFamily.IPV6))
 

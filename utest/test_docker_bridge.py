@@ -1,4 +1,4 @@
-"""Docker's own bridge networks: what the daemon is asked for, and what the worker lacks."""
+"""Docker's own networks: what the daemon is asked for, and what the worker lacks."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from scripted_host import ScriptedHost
 LOCAL = load_topology(SCHEMA_PATH.parent / "local.yaml", DATA_PLANES)
 
 
-def asked(pods: int) -> list[str]:
+def asked(pods: int, data_plane: str = "docker-bridge") -> list[str]:
     """The command lines of a set-up that mention Docker."""
-    made = plan(LOCAL, Chain("docker-bridge", pods), FrameSize.parse(64))
+    made = plan(LOCAL, Chain(data_plane, pods), FrameSize.parse(64))
     return [
         step.text
         for step in made.steps
@@ -62,3 +62,14 @@ def test_an_only_pod_tells_the_directions_by_the_port() -> None:
     (run,) = (each for each in asked(1) if " run " in each)
     left, right = re.findall(r"--publish (\S+)", run)
     assert (left.split(":")[1:], right.split(":")[1:]) == (["5001", "5001/udp"], ["5001", "5002/udp"])
+
+
+def test_macvlan_has_a_parent_for_each_segment_and_publishes_nothing() -> None:
+    made = asked(2, "docker-macvlan")
+    networks = [each for each in made if " network create " in each]
+    assert [re.findall(r"--driver (\S+).* --opt parent=(\S+)", each) for each in networks] == [
+        [("macvlan", "w-left")],
+        [("macvlan", "parent1")],
+        [("macvlan", "w-right")],
+    ]
+    assert not any("--publish" in each for each in made)

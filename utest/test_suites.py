@@ -145,8 +145,8 @@ def test_every_data_plane_has_the_same_sizes_directions_and_chains() -> None:
 def test_the_kernels_data_planes_and_every_networking_model_are_measured_quick() -> None:
     quick = {row.data_plane for row in ROWS if "quick" in row.tags}
     models = {NetworkingModel.KERNEL_SPACE, NetworkingModel.NONE}
-    with_rules = {"service", "routed-policy"}  # as docker and routed, with rules of a firewall
-    assert {name for name, kind in DATA_PLANES.items() if kind.model in models} - with_rules <= quick
+    variants = {"service", "routed-policy", "docker-macvlan"}  # of docker, routed and macvlan
+    assert {name for name, kind in DATA_PLANES.items() if kind.model in models} - variants <= quick
     assert {DATA_PLANES[name].model for name in quick} == set(NetworkingModel)
 
 

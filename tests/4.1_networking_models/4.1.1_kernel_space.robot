@@ -28,6 +28,8 @@ OVS kernel, 64 B        ovs-kernel
     [Tags]    ovs-kernel    64B
 Docker bridge, 64 B     docker-bridge
     [Tags]    docker-bridge    64B
+Docker MACVLAN, 64 B    docker-macvlan
+    [Tags]    docker-macvlan    64B    -quick
 Service, 64 B           service
     [Tags]    service    64B    -quick
 Policy, 64 B            routed-policy

@@ -7,6 +7,7 @@ from podperf.dataplanes.base import DataPlane
 from podperf.dataplanes.bpf_object import BpfObject
 from podperf.dataplanes.docker import Docker, Service
 from podperf.dataplanes.docker_bridge import DockerBridge
+from podperf.dataplanes.docker_macvlan import DockerMacvlan
 from podperf.dataplanes.ipip import Ipip
 from podperf.dataplanes.ipvlan import Ipvlan
 from podperf.dataplanes.linux_bridge import LinuxBridge
@@ -37,6 +38,7 @@ _OWN: dict[str, type[DataPlane]] = {
         Ipip,
         Docker,
         DockerBridge,
+        DockerMacvlan,
         Service,
         RoutedPolicy,
         OvsKernel,

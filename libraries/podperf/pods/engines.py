@@ -56,6 +56,11 @@ class EngineInterface:
     network: str
     address: str
 
+    @property
+    def ip(self) -> tuple[str, str]:
+        """The option of the command line for the address."""
+        return "--ip6" if ":" in self.address else "--ip", self.address
+
 
 class EnginePods(PodRuntime):
     """A pod runtime whose pods are containers of an engine with the command line of Docker."""
@@ -116,17 +121,18 @@ class EnginePods(PodRuntime):
     ) -> EngineContainer:
         """Start a pod on networks of the engine itself. `published` are ports in the form of the option --publish."""
         first, *others = ends
-        options = ["--network", first.network, "--ip", first.address]
+        options = ["--network", first.network, *first.ip]
         for port in published:
             options += ["--publish", port]
         pod = self._start(name, options, undo)
         for end in others:
-            connect = ("network", "connect", "--ip", end.address, end.network, PREFIX + name)
+            connect = ("network", "connect", *end.ip, end.network, PREFIX + name)
             self._machine.do(*self.command, *connect)
         for number, end in enumerate(ends):
             link, given = ("link", "set", "dev"), f"eth{number}"
             down, rename, up = (*link, given, "down"), (*link, given, "name", end.name), (*link, end.name, "up")
             unlike_default = {f"net__ipv4__conf__{given}__{each}": 0 for each in ("rp_filter", "send_redirects")}
+            unlike_default[f"net__ipv6__conf__{given}__keep_addr_on_down"] = 1
             configure(pod.host, down, rename, up, **unlike_default)
             pod.interfaces[end.name] = PodInterface(end.name, mac_address(pod.host, end.name), end.address)
         return pod
