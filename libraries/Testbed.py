@@ -19,7 +19,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.frames import AddressFamily
 from podperf.hosts.suite_connection import connect
 from podperf.kubernetes.settings import Destination, pods_of_tester
-from podperf.model import BOTH_DIRECTIONS, CABLE, Chain, Direction, FrameSize
+from podperf.model import BOTH_DIRECTIONS, CABLE, Chain, Direction, End, Ends, FrameSize
 from podperf.progress import Progress
 from podperf.records import Outcome
 from podperf.run import MachineRole, Run, Session, TestIdentity
@@ -36,8 +36,9 @@ Directions = Literal["left-to-right", "right-to-left", "bidirectional"]
 class Testbed:
     """Opens the testbed that a topology file describes and builds chains of pods on it.
 
-    A *chain* is what one test measures: 0 or more pods between the tester's `left` and `right` port, joined by one
-    *data plane*. Everything that a chain needs is made when it is set up and gone when it is torn down.
+    A *chain* is what one test measures: 0 or more pods between a `left` and a `right` end, joined by one *data plane*.
+    An end is a port of the tester, or a pod with the tester's program in it. Everything that a chain needs is made when
+    it is set up and gone when it is torn down.
 
     ```robotframework
     *** Settings ***
@@ -131,6 +132,8 @@ class Testbed:
         forwarder: str | None = None,
         workers: int = 1,
         join: str = CABLE,
+        left_end: End = End.PORT,
+        right_end: End = End.PORT,
         family: AddressFamily | None = None,
         vlan: int | None = None,
         tester_pods: Mapping[str, Any] | None = None,
@@ -142,6 +145,8 @@ class Testbed:
         `testpmd-mac`, `testpmd-macswap`, `l2fwd`, or `kernel` on virtual functions. The pods are divided among
         `workers` workers of the topology, from left to right. A `join` carries frames between them: a `cable`, an
         encapsulation on it (`vlan`, `vxlan`, `geneve`, `gre`, `ipip`, `wireguard`), or a cable with routes by `bgp`.
+        Test traffic begins and ends at a `port` of the tester, or in a `pod`: the tester's program then sends and
+        receives in this pod, which is attached to the data plane. `pods` are those between the two ends.
         Test frames have addresses of a `family`, and a `vlan` tag with this ID, both by default the topology's. If the
         headers do not fit into the size, frames have the smallest size into which they do. `tester_pods` is a value of
         `Pods Of The Tester On`.
@@ -150,7 +155,7 @@ class Testbed:
         the test is skipped with the reason.
         """
         size = frame_size(frame)
-        chain = Chain(data_plane, pods, forwarder, workers, join=join)
+        chain = Chain(data_plane, pods, forwarder, workers, join=join, ends=Ends(left_end, right_end))
         self.run.begin_test(running_test(), chain, size, _directions(directions), flows, family, vlan, tester_pods)
         traffic = self.run.measurement.traffic.profile
         headers = f", {traffic.headers.words}" if traffic.headers.words else ""

@@ -548,9 +548,46 @@ NOTHING = ChangeUnderLoad("nothing changes", lambda undo: None)
 CABLE = "cable"
 
 
+class End(StrEnum):
+    """Where test traffic begins or ends. The tester's program sends and receives there."""
+
+    PORT = "port"  # of the tester: a host outside of the worker
+    POD = "pod"  # of the worker, attached to the data plane as its pods are
+
+    @property
+    def words(self) -> str:
+        """`a port` or `a pod`."""
+        return f"a {self.value}"
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The left and the right end of a chain."""
+
+    left: End = End.PORT
+    right: End = End.PORT
+
+    @property
+    def by_side(self) -> Mapping[str, End]:
+        """Both ends by their sides."""
+        return {"left": self.left, "right": self.right}
+
+    @property
+    def in_pods(self) -> bool:
+        """Whether an end is in a pod."""
+        return End.POD in (self.left, self.right)
+
+    def __str__(self) -> str:
+        """`from a pod to a port`."""
+        return f"from {self.left.words} to {self.right.words}"
+
+
+PORTS = Ends()
+
+
 @dataclass(frozen=True)
 class Chain:
-    """The ordered pods between the tester's left and right port: 1 pod is PVP, N pods a service function chain.
+    """The ordered pods between the left and the right end: 1 pod is PVP, N pods a service function chain.
 
     With `chains`, so many chains of these pods stand beside each other on the same ports (service density). With
     `common_pod`, their last pod is the same one.
@@ -563,6 +600,7 @@ class Chain:
     chains: int = 1
     common_pod: bool = False
     join: str = CABLE  # what carries the frames between two workers: a name of podperf.testbed.joins.JOINS
+    ends: Ends = PORTS
 
     def __post_init__(self) -> None:
         if self.workers < 1:
@@ -573,6 +611,8 @@ class Chain:
             raise ValueError(f"1 to {MOST_GROUPS} chains stand beside each other, not {self.chains}")
         if self.common_pod and (self.chains < 2 or self.pods < 2):
             raise ValueError("a common pod is the last one of two or more chains, each of two pods or more")
+        if self.ends.in_pods and self.chains > 1:
+            raise ValueError("several chains stand beside each other between ports of the tester, not between pods")
 
     @property
     def all_pods(self) -> int:
@@ -583,19 +623,28 @@ class Chain:
     def parts(self) -> list[Chain]:
         """The part of each worker, from left to right. Remaining pods go to the first parts."""
         least, left_over = divmod(self.pods, self.workers)
+        pods = [least + (number < left_over) for number in range(self.workers)]
+        lefts = [self.ends.left, *[End.PORT] * (self.workers - 1)]
+        rights = [*[End.PORT] * (self.workers - 1), self.ends.right]
         return [
-            replace(self, pods=least + (number < left_over), workers=1, join=CABLE) for number in range(self.workers)
+            replace(self, pods=each, workers=1, join=CABLE, ends=Ends(left, right))
+            for each, left, right in zip(pods, lefts, rights, strict=True)
         ]
 
     def __str__(self) -> str:
         """`linux-bridge, 1 pod`, `af-xdp, 2 pods with l2fwd`, `sriov-vpp, 4 pods on 2 workers`,
-        `routed, 2 pods on 2 workers by vxlan`, or `macvlan, 2 chains of 1 pod`."""
+        `routed, 2 pods on 2 workers by vxlan`, `macvlan, 2 chains of 1 pod`, `linux-bridge, from a pod to a pod`, or
+        `routed, 1 pod, from a port to a pod`."""
         inside = f" with {self.forwarder}" if self.forwarder else ""
         where = f" on {self.workers} workers" if self.workers > 1 else ""
         where += f" by {self.join}" if self.join != CABLE else ""
         beside = f"{self.chains} chains of " if self.chains > 1 else ""
         common = ", the last one in common" if self.common_pod else ""
-        return f"{self.data_plane}, {beside}{self.pods} pod{'' if self.pods == 1 else 's'}{inside}{where}{common}"
+        pods = f", {beside}{self.pods} pod{'' if self.pods == 1 else 's'}{inside}"
+        if self.ends.in_pods and not self.pods:
+            pods = ""
+        ends = f", {self.ends}" if self.ends.in_pods else ""
+        return f"{self.data_plane}{pods}{where}{common}{ends}"
 
 
 class PageSize(IntEnum):

@@ -17,6 +17,7 @@ from podperf.cpu_plan import CpuPlan
 from podperf.errors import PodperfError, Unavailable
 from podperf.frames import PLAIN, Headers
 from podperf.hosts.base import Host
+from podperf.hosts.linux import mac_address
 from podperf.kernel import hugepages
 from podperf.kernel.thread_time import CpuUser, kernel_users
 from podperf.model import Chain, Changes, Direction, Entry, NetworkingModel, PageSize, VirtualFunctionSettings
@@ -116,6 +117,34 @@ class Worker:
         return self.hugepages
 
 
+@dataclass(frozen=True)
+class AttachedPod:
+    """A pod at an end of a chain, and the worker's port that leads to it."""
+
+    pod: Pod
+    port: WorkerPort
+    takes_xdp: bool = True  # the pod's interface sends and receives frames of XDP programs, as a veth does
+
+
+@dataclass(frozen=True)
+class EndInPod:
+    """A pod that an end of a chain needs. The tester opens the pod's interface, which has the name of the `side`."""
+
+    side: str  # of the chain: left or right
+    port: str  # a free name for the worker's port
+    worker: Host  # runs commands in the network of the worker's ports
+    pods: PodStarter
+    mtu: int
+    opposite: WorkerPort | None = None  # the other port of the worker if there is one, and no pod between both
+
+    def over_veth(self, undo: ExitStack) -> AttachedPod:
+        """The pod on one end of a veth pair. The other end is a port of the worker like any other."""
+        pod = self.pods.start(f"end-{self.side}", [], undo)
+        pod.add_veth(self.side, self.worker, self.port, self.mtu)
+        port = WorkerPort(self.port, mac_address(self.worker, self.port), pod.interfaces[self.side].mac)
+        return AttachedPod(pod, port)
+
+
 class Perishable(Protocol):
     """A part of a data plane that has processes. A process can end in mid-trial."""
 
@@ -202,6 +231,12 @@ class DataPlane(Protocol):
     common_pod: ClassVar[bool] = False
     """Whether several chains can have their last pod in common (`Chain.common_pod`)."""
 
+    no_end_in_pod: ClassVar[str] = (
+        "its pods have ports in user space (memif, vhost-user, AF_XDP, virtual functions), and the tester's program in "
+        "a pod sends and receives through an interface of the kernel"
+    )
+    """The reason why no pod can be an end of a chain, or empty. A chain of pods needs no end in a pod."""
+
     forwarders: ClassVar[Sequence[str]]
     """The programs that can forward in a pod (podperf.pods.forwarders). The first one is the default."""
 
@@ -234,6 +269,10 @@ class DataPlane(Protocol):
         `ports` has the driver of each interface. Empty: the run makes veth ports.
         """
         return None
+
+    def start_end(self, end: EndInPod, undo: ExitStack) -> AttachedPod:
+        """Start a pod at an end of the chain, before `set_up`. It is attached as pods of this data plane are."""
+        return end.over_veth(undo)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         """Build the data plane with its pods on this worker. A driver keeps no state, because it may build several."""

@@ -49,6 +49,7 @@ class Docker(KernelPods):
 
     name: ClassVar[str] = "docker"
     tracks_connections: ClassVar[bool] = True
+    no_end_in_pod: ClassVar[str] = "it translates the addresses of frames from pod to pod"
     maps_ports: ClassVar[bool] = True
     """Whether CNI plug-ins publish the outermost pods at the worker's addresses, and masquerade for all pods."""
 

@@ -30,6 +30,7 @@ class Ipip(KernelPods):
     """The first node has the ports, and forwards between ports and tunnel. The second node has the pods."""
 
     name: ClassVar[str] = "ipip"
+    no_end_in_pod: ClassVar[str] = "its pods are on a second node, behind the tunnel"
 
     @staticmethod
     def unavailable(host: Host) -> str | None:

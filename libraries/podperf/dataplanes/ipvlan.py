@@ -25,6 +25,7 @@ class Ipvlan(KernelPods):
     """All pods on one parent have one MAC. The kernel tells them apart by their IP addresses."""
 
     name: ClassVar[str] = "ipvlan"
+    no_end_in_pod: ClassVar[str] = "it translates the addresses of frames from pod to pod"
 
     @staticmethod
     def unavailable(host: Host) -> str | None:

@@ -86,3 +86,4 @@ class KernelPods(DataPlane):
 
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
     forwarders: ClassVar[Sequence[str]] = (IN_KERNEL,)
+    no_end_in_pod: ClassVar[str] = ""

@@ -32,6 +32,8 @@ class LinuxBridge(KernelPods):
         return CniPlugins(host).missing("bridge", "static")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        if not chain.pods:  # no plug-in makes the bridge then
+            ip(worker.host, "link", "add", "name", "br0", "mtu", str(worker.mtu), "up", "type", "bridge")
         pods = start_pods(worker, chain, lambda network, address: _plugins(worker, network, address), undo)
         configure(
             worker.host,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import RunningDataPlane, Worker
+from podperf.dataplanes.base import AttachedPod, EndInPod, RunningDataPlane, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import forward_along_each, parent_interfaces, start_pods, static_address
 from podperf.hosts.base import Host
-from podperf.hosts.linux import missing_link_type
+from podperf.hosts.linux import add_veth, mac_address, missing_link_type
 from podperf.model import Chain
+from podperf.pods.base import Attachment
 from podperf.pods.cni import CniPlugins
 
 
@@ -24,6 +25,17 @@ class Macvlan(KernelPods):
     @staticmethod
     def unavailable(host: Host) -> str | None:
         return CniPlugins(host).missing("macvlan", "static") or missing_link_type(host, "macvlan")
+
+    def start_end(self, end: EndInPod, undo: ExitStack) -> AttachedPod:
+        """A pod at an end has a sub-interface of the worker's other port, so that the parent carries frames between the
+        two ends. Without such a port, its parent is one end of a veth pair."""
+        parent = end.opposite.interface if end.opposite else end.port
+        if end.opposite is None:
+            add_veth(end.worker, near=parent, far=f"{parent}-end", mtu=end.mtu)
+        plugins = [{"type": "macvlan", "master": parent, "mode": "bridge", "mtu": end.mtu, "ipam": {}}]
+        pod = end.pods.start(f"end-{end.side}", [Attachment(end.side, f"end-{end.side}", plugins)], undo)
+        port = WorkerPort(parent, mac_address(end.worker, parent), pod.interfaces[end.side].mac)
+        return AttachedPod(pod, port, takes_xdp=False)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         parents = parent_interfaces(worker, chain)

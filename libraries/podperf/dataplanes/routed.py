@@ -16,7 +16,7 @@ from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.frames import AddressFamily
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_address, ip, sysctl
-from podperf.model import Chain, ChangeUnderLoad
+from podperf.model import Chain, ChangeUnderLoad, End
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.kernel import NextHop, forward
 
@@ -150,6 +150,8 @@ class RoutedPolicy(Routed):
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         running = super().set_up(worker, chain, undo)
         ends = [f"cali{number}{end}" for number in range(1, chain.pods + 1) for end in "ab"]
+        ports = ((worker.left, chain.ends.left), (worker.right, chain.ends.right))
+        ends += [port.interface for port, end in ports if end is End.POD]
         elements = ", ".join(f'"{each}" : goto pod' for each in ends)
         family = worker.addresses
         rules = _RULES.format(ip=family.ip, elements=elements, left=family.left, right=family.right)

@@ -25,3 +25,4 @@ class TcRedirectPeer(TcRedirect):
 
     name: ClassVar[str] = "tc-redirect-peer"
     to_pod: ClassVar[str] = TC_PEER
+    no_end_in_pod: ClassVar[str] = "frames enter its pods behind the XDP hook, where the tester counts them"

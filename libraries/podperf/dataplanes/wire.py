@@ -18,6 +18,7 @@ class Wire(DataPlane):
 
     name: ClassVar[str] = "wire"
     takes_tags: ClassVar[bool] = True
+    no_end_in_pod: ClassVar[str] = ""
     model: ClassVar[NetworkingModel] = NetworkingModel.NONE
     cabling: ClassVar[Cabling] = Cabling.BACK_TO_BACK
     least_pods: ClassVar[int] = 0
@@ -47,6 +48,7 @@ class External(Wire):
 
     name: ClassVar[str] = "external"
     takes_tags: ClassVar[bool] = True
+    no_end_in_pod: ClassVar[str] = "podperf makes no pod behind the ports of a black box"
     cabling: ClassVar[Cabling] = Cabling.EXISTING
     cpu_users: ClassVar[Sequence[CpuUser] | None] = None
     path: ClassVar[str] = "the tester's existing ports; podperf does not know the system between them"

@@ -19,7 +19,7 @@ from podperf.experiments.contender import Contender, WantedPlacement
 from podperf.figures import count
 from podperf.frames import AddressFamily
 from podperf.metrics import METRICS
-from podperf.model import BOTH_DIRECTIONS, CABLE, Chain, Direction, FrameSize
+from podperf.model import BOTH_DIRECTIONS, CABLE, Chain, Direction, End, Ends, FrameSize
 from podperf.testbed.access import read_topology
 from podperf.testbed.scenarios import PLACEMENTS
 from podperf.topology import Hook, Moment, TopologyError
@@ -109,16 +109,17 @@ def _chain_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
             known = ", ".join(DATA_PLANES)
             yield sound.document.problem((*here, "chain", "data_plane"), f"found nothing; allowed: {known}")
         return
-    forwarder, pods = (_key_of_chain(sound, here, key) for key in ("forwarder", "pods"))
+    forwarder, pods, ends = (_key_of_chain(sound, here, key) for key in ("forwarder", "pods", "ends"))
+    least = 0 if End.POD in (ends or {}).values() else kind.least_pods
     for key, wrong, allowed in (
         ("forwarder", forwarder is not None and forwarder not in kind.forwarders, ", ".join(kind.forwarders)),
-        ("pods", pods is not None and pods < kind.least_pods, f"{kind.least_pods} or more"),
+        ("pods", pods is not None and pods < least, f"{least} or more"),
     ):
         if wrong:
             own = sound.given(*here, "chain", key)
             yield sound.problem((*(here if own else ()), "chain", key), f"{allowed} (data plane {name})")
-    if pods is None and kind.least_pods > 1:
-        text = f"found nothing, which means 1; allowed: {kind.least_pods} or more (data plane {name})"
+    if pods is None and least > 1:
+        text = f"found nothing, which means 1; allowed: {least} or more (data plane {name})"
         yield sound.document.problem((*here, "chain", "pods"), text)
 
 
@@ -198,6 +199,7 @@ def _contender(data: Mapping[str, Any], common: Mapping[str, Any], path: Path, f
             chain.get("forwarder"),
             chain.get("workers", 1),
             join=chain.get("join", CABLE),
+            ends=_ends(chain),
         ),
         WantedPlacement(
             PLACEMENTS.get(placement.get("scenario", "")),
@@ -212,6 +214,10 @@ def _contender(data: Mapping[str, Any], common: Mapping[str, Any], path: Path, f
         traffic.get("vlan"),
         tester={**common["tester"], **data["tester"]},
     )
+
+
+def _ends(chain: Mapping[str, Any]) -> Ends:
+    return Ends(**{side: End(each) for side, each in chain.get("ends", {}).items()})
 
 
 def _cpus(given: str | int | None) -> tuple[int, ...] | None:

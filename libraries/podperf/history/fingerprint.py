@@ -143,7 +143,8 @@ def _method(record: Record, metric: Metric) -> str:
 
 def _chain(chain: Chain) -> str:
     join = None if chain.join == CABLE else chain.join
-    return _words(pods=chain.pods, forwarder=chain.forwarder, workers=chain.workers, join=join)
+    ends = str(chain.ends) if chain.ends.in_pods else None
+    return _words(pods=chain.pods, forwarder=chain.forwarder, workers=chain.workers, join=join, ends=ends)
 
 
 def _words(**values: Any) -> str:

@@ -55,7 +55,7 @@ class Pod(Protocol):
         """The name that the data plane gave it."""
 
     @property
-    def host(self) -> Host:
+    def host(self) -> NetworkNamespace:
         """Runs the worker's programs in the pod's network, as a CNI plug-in does."""
 
     @property

@@ -17,7 +17,7 @@ from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.kubernetes.settings import KubernetesSettings, pods_of_tester
 from podperf.kubernetes.tester_objects import planned
-from podperf.model import CABLE, Chain, FrameSize
+from podperf.model import CABLE, Chain, End, Ends, FrameSize
 from podperf.nearness import proposal
 from podperf.observation import Observation, State
 from podperf.preflight.checks import check
@@ -45,6 +45,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane can have)")
     parser.add_argument("--workers", type=int, metavar="N", help="workers along which that plan divides its pods (1)")
     parser.add_argument("--join", choices=[*JOINS], help=f"what joins these workers ({CABLE})")
+    for side in ("left", "right"):
+        parser.add_argument(f"--{side}-end", type=End, choices=[*End], help=f"the {side} end of that plan ({End.PORT})")
     parser.add_argument(
         "--frame", type=_frame, metavar="SIZE", help="the largest frame size of that plan, or IMIX (64)"
     )
@@ -60,9 +62,9 @@ def main(options: Namespace) -> int:
         raise BadArguments("--pods is a number of pods")
     if options.workers is not None and options.workers < 1:
         raise BadArguments("--workers is a number of workers")
-    for option in ("pods", "workers", "join", "frame", "forwarder", "scenario"):
+    for option in ("pods", "workers", "join", "left_end", "right_end", "frame", "forwarder", "scenario"):
         if getattr(options, option) is not None and not options.plan:
-            raise BadArguments(f"--{option} is that of a --plan")
+            raise BadArguments(f"--{option.replace('_', '-')} is that of a --plan")
     if options.plan:
         return _show_plans(options)
     observations = check(options.topology)
@@ -88,8 +90,10 @@ def _show_plans(options: Namespace) -> int:
         kind = DATA_PLANES[data_plane]
         as_asked = options.pods is not None and kind.cabling is Cabling.WORKER
         workers = options.workers or 1
-        pods = options.pods if as_asked else workers * kind.least_pods
-        chain = Chain(data_plane, pods, options.forwarder, workers, join=options.join or CABLE)
+        ends = Ends(options.left_end or End.PORT, options.right_end or End.PORT)
+        least = 0 if ends.in_pods else workers * kind.least_pods
+        pods = options.pods if as_asked else least
+        chain = Chain(data_plane, pods, options.forwarder, workers, join=options.join or CABLE, ends=ends)
         return render_plan(plan(topology, chain, options.frame or SMALLEST, cpus, scenario))
 
     if options.plan != ALL:

@@ -296,7 +296,8 @@ def _composition(found: SetUp) -> str | None:
     inside = mixed if found.chain.forwarder == MIXED else f"each forwards by {found.chain.forwarder}"
     inside = f", {inside}" if found.chain.pods and found.chain.forwarder else ""
     beside = f"{found.chain.chains} chains beside each other of " if found.chain.chains > 1 else ""
-    return f"{found.chain.data_plane}, {beside}{count(found.chain.pods, 'pod')}{inside}"
+    ends = f", {found.chain.ends}" if found.chain.ends.in_pods else ""
+    return f"{found.chain.data_plane}, {beside}{count(found.chain.pods, 'pod')}{inside}{ends}"
 
 
 def _between_nodes(found: SetUp) -> str | None:

@@ -44,7 +44,7 @@ MOST_RUNS = 30  # a report of more runs shows nodes and pairs, and not each reco
 WELL = ("measured", "passed", "confirmed", "skipped")
 
 
-class End(NamedTuple):
+class NodeEnd(NamedTuple):
     """How a test ended, in a word, and why."""
 
     word: str
@@ -59,7 +59,7 @@ class NodesRun:
     started: str
     nodes: tuple[str, ...]
     rates: Mapping[Test, float]
-    ends: Mapping[Test, End]
+    ends: Mapping[Test, NodeEnd]
     page: Path | None = None
     problems: tuple[str, ...] = ()
 
@@ -67,7 +67,7 @@ class NodesRun:
     def of(cls, run: RunResults) -> NodesRun:
         """The part of a run that a report needs."""
         rates = {test_of(record): rate for record in run.records if (rate := headline_rate(record)) is not None}
-        ends = {test_of(record): End(verdict_word(record), intern(explanation(record))) for record in run.records}
+        ends = {test_of(record): NodeEnd(verdict_word(record), intern(explanation(record))) for record in run.records}
         nodes = next(filter(None, map(nodes_of, run.records)), ())
         page = run.directory / "conformance.html"
         return cls(run.directory, run.started, nodes, rates, ends, page if page.is_file() else None, run.problems)
@@ -125,9 +125,9 @@ class ManyRuns:
         """So many tests ended with each word."""
         return Counter(end.word for run in self.runs for end in run.ends.values())
 
-    def by_reason(self, *, skipped: bool) -> dict[tuple[End, str], list[NodesRun]]:
+    def by_reason(self, *, skipped: bool) -> dict[tuple[NodeEnd, str], list[NodesRun]]:
         """The runs of each reason and name of a test: those that were skipped, or those that did not end well."""
-        found: dict[tuple[End, str], list[NodesRun]] = {}
+        found: dict[tuple[NodeEnd, str], list[NodesRun]] = {}
         for run in self.runs:
             for test, end in run.ends.items():
                 if (end.word == "skipped") is skipped and (skipped or end.word not in WELL):

@@ -119,13 +119,14 @@ def figure_cell(record: Record, metric: Metric, signs: Signs = IN_TEXT) -> str:
 
 
 def pods_cell(record: Record) -> str:
-    """The number of pods. With several workers also the number of workers."""
+    """The number of pods between the ends. With several workers also their number, and ends that are in pods."""
     chain = record.chain
     if not chain:
         return "-"
     workers = chain.workers
     by = f" by {chain.join}" if chain.join != CABLE else ""
-    return f"{chain.pods} on {count(workers, 'worker')}{by}" if workers > 1 else str(chain.pods)
+    where = f" on {count(workers, 'worker')}{by}" if workers > 1 else ""
+    return f"{chain.pods}{where}{f' {chain.ends}' if chain.ends.in_pods else ''}"
 
 
 def further_figures(record: Record) -> list[tuple[str, str]]:

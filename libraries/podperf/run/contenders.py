@@ -131,7 +131,7 @@ class Contenders:
         if self.known is not None:
             traffic = AddressedTraffic(self.traffics[name])
             engine, testbed = sut.tester.facts.engine, self._testbeds[name]
-            self.limits[name] = self.known.on_link(self.links[name], traffic, engine, testbed)
+            self.limits[name] = self.known.on_link(self.links[name], traffic, engine, testbed, sut.chain.ends)
 
     def _place(self, contender: Contender) -> Placed:
         wanted, testbed, usual = contender.placement, self.equipment.testbed, self.equipment.placement

@@ -14,7 +14,7 @@ from podperf.dataplanes.wire import Wire
 from podperf.errors import TrialNotDelivered, Unavailable
 from podperf.methods.cost import AllBuilds, Cost, CostResult, StandingChain, builds_of_json, json_of_builds
 from podperf.methods.functions import Profile
-from podperf.model import AddressedTraffic, Chain, Loop, TrafficProfile, Trial, TrialResult
+from podperf.model import AddressedTraffic, Chain, Ends, Loop, TrafficProfile, Trial, TrialResult
 from podperf.run.test import TestInProgress
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testbed.testbed import Testbed
@@ -33,34 +33,37 @@ class BarePaths:
     """
 
     def __init__(self) -> None:
-        self._found: dict[TrafficProfile, AllBuilds] = {}
+        self._found: dict[tuple[TrafficProfile, Ends], AllBuilds] = {}
 
-    def _of(self, test: TestInProgress, testbed: Testbed, traffic: TrafficProfile, profiler: Profiler) -> AllBuilds:
-        if traffic not in self._found:
-            measure = partial(_bare_path, test, testbed, traffic, profiler)
-            self._found[traffic] = builds_of_json(profiler.once(_name(traffic), measure))
-        return self._found[traffic]
+    def _of(
+        self, ends: Ends, test: TestInProgress, testbed: Testbed, traffic: TrafficProfile, profiler: Profiler
+    ) -> AllBuilds:
+        if (traffic, ends) not in self._found:
+            measure = partial(_bare_path, ends, test, testbed, traffic, profiler)
+            self._found[traffic, ends] = builds_of_json(profiler.once(_name(traffic, ends), measure))
+        return self._found[traffic, ends]
 
     def has(self, chain: Chain, traffic: TrafficProfile, profiler: Profiler) -> bool:
         """Whether `beside` needs no measurement."""
-        return chain.data_plane == Wire.name or traffic in self._found or profiler.has(_name(traffic))
+        known = (traffic, chain.ends) in self._found or profiler.has(_name(traffic, chain.ends))
+        return chain.data_plane == Wire.name or known
 
     def beside(
         self, chain: Chain, test: TestInProgress, testbed: Testbed, traffic: TrafficProfile, profiler: Profiler
     ) -> AllBuilds:
         """The bare path that is taken off the cost of this chain. Nothing is taken off the bare path itself."""
-        return {} if chain.data_plane == Wire.name else self._of(test, testbed, traffic, profiler)
+        return {} if chain.data_plane == Wire.name else self._of(chain.ends, test, testbed, traffic, profiler)
 
 
-def _name(traffic: TrafficProfile) -> str:
+def _name(traffic: TrafficProfile, ends: Ends) -> str:
     """The bare path's name beside a snapshot."""
-    return f"bare path, {traffic}"
+    return f"bare path {ends}, {traffic}"
 
 
-def _bare_path(test: TestInProgress, testbed: Testbed, traffic: TrafficProfile, profiler: Profiler) -> str:
+def _bare_path(ends: Ends, test: TestInProgress, testbed: Testbed, traffic: TrafficProfile, profiler: Profiler) -> str:
     """Measure with no chain beside: programs of a chain would lengthen its path."""
     test.take_down()
-    build = partial(testbed.bare_path, traffic.frame)
+    build = partial(testbed.bare_path, traffic.frame, ends=ends)
     found, _ = Cost.of(traffic).run(partial(closed_loops, test, build, traffic, "bare-path", profiler))
     return json_of_builds(found)
 

@@ -7,7 +7,7 @@ import time
 from podperf.dataplanes.wire import Wire
 from podperf.methods.trials import Patience, await_quietness
 from podperf.metrics import RATIO, Measured, Metrics, Need, rates
-from podperf.model import AddressedTraffic, TrafficProfile, line_rate
+from podperf.model import PORTS, AddressedTraffic, Ends, TrafficProfile, line_rate
 from podperf.records import TestRecord
 from podperf.run.session import Session
 from podperf.testbed.testbed import Testbed
@@ -27,25 +27,29 @@ class KnownLimits:
     def __init__(self, session: Session, patience: Patience) -> None:
         self.clock = time.monotonic  # the reference for the tester's clock
         self._session, self._patience = session, patience
-        self._found: dict[tuple[Testbed, TrafficProfile, Engine], TesterLimits] = {}
+        self._found: dict[tuple[Testbed, TrafficProfile, Engine, Ends], TesterLimits] = {}
         self._clocks: dict[Engine, Fault | None] = {}  # the fault of each tester's clock, which is checked once
 
-    def on_link(self, link: float | None, traffic: AddressedTraffic, engine: Engine, testbed: Testbed) -> TesterLimits:
+    def on_link(
+        self, link: float | None, traffic: AddressedTraffic, engine: Engine, testbed: Testbed, ends: Ends = PORTS
+    ) -> TesterLimits:
         """The limits with this traffic on a link of `link` bit/s, which loses what is above its rate. None: the link
         sets no limit. A testbed may have a tester of its own."""
-        limits = self._with(traffic, engine, testbed)
+        limits = self._with(traffic, engine, testbed, ends)
         if link and (rate := line_rate(link, traffic.frame)) < limits.maximum_load:
             return limits.held_to(rate, "the line rate of the link")
         return limits
 
-    def _with(self, traffic: AddressedTraffic, engine: Engine, testbed: Testbed) -> TesterLimits:
+    def _with(self, traffic: AddressedTraffic, engine: Engine, testbed: Testbed, ends: Ends) -> TesterLimits:
         """The limits with this traffic. A tester with a fault is tried again in each test; while the fault is the same,
         its first figures stay."""
-        key = testbed, traffic.profile, engine
+        key = testbed, traffic.profile, engine, ends
         known = self._found.get(key)
         if known is None or known.faults:
             await_quietness(self._session.equipment.quietness, self._patience, self._session.progress.waiting)
-            limits = self._calibrated(traffic, engine, testbed).held_to(self._session.topology.tester.maximum_load)
+            limits = self._calibrated(traffic, engine, testbed, ends).held_to(
+                self._session.topology.tester.maximum_load
+            )
             if known is None or limits.kinds_of_faults != known.kinds_of_faults:
                 self._found[key] = limits
                 if limits.faults:
@@ -53,13 +57,13 @@ class KnownLimits:
                     self._session.progress.note(f"{limits.doubt}. {follows}")
         return self._found[key]
 
-    def _calibrated(self, traffic: AddressedTraffic, engine: Engine, testbed: Testbed) -> TesterLimits:
+    def _calibrated(self, traffic: AddressedTraffic, engine: Engine, testbed: Testbed, ends: Ends) -> TesterLimits:
         settings = self._session.topology.tester
         if settings.kind.has_ports_of_its_own:
             tester = testbed.tester_with_ports()
             known = self._known_faults(tester, traffic, engine)
             return calibrate_sending(tester, traffic, most=settings.maximum_load, known=known)
-        with testbed.bare_path(traffic.frame, engine) as bare:
+        with testbed.bare_path(traffic.frame, engine, ends=ends) as bare:
             return calibrate(bare.tester, traffic, known=self._known_faults(bare.tester, traffic, engine))
 
     def _known_faults(self, tester: Tester, traffic: AddressedTraffic, engine: Engine) -> tuple[Fault, ...]:
@@ -70,11 +74,11 @@ class KnownLimits:
 
 
 class Baselines:
-    """The bare path's figures from tests of this run, by the profile of their traffic."""
+    """The bare path's figures from tests of this run, by the profile of their traffic and by the ends."""
 
     def __init__(self) -> None:
-        self._measured: dict[TrafficProfile, Metrics] = {}
-        self._records: dict[TrafficProfile, str] = {}  # the id of the record with these figures
+        self._measured: dict[tuple[TrafficProfile, Ends], Metrics] = {}
+        self._records: dict[tuple[TrafficProfile, Ends], str] = {}  # the id of the record with these figures
 
     def judge(self, record: TestRecord, badly_delivered: str = "") -> ThresholdVerdict:
         """The verdict on the figures of a test by the testbed's thresholds. The record gets it, too.
@@ -82,7 +86,7 @@ class Baselines:
         `badly_delivered` is the sentence of `podperf.records.badly_delivered` about the test's trials, or empty.
         """
         assert record.chain is not None and record.traffic is not None
-        profile = record.traffic.profile
+        profile = record.traffic.profile, record.chain.ends
         if any(threshold.unit == RATIO for threshold in record.thresholds):
             record.baseline = self._records.get(profile)
         record.verdict = judge(

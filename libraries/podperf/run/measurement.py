@@ -237,7 +237,8 @@ def set_up(
     record.interfaces = interfaces_of(sut)
     record.link_bits_per_second = link_speed(record.interfaces)
     if not session.topology.counts_instructions:  # where no rate is judged
-        record.limits = shared.limits.on_link(record.link_bits_per_second, traffic, sut.tester.facts.engine, testbed)
+        engine, link = sut.tester.facts.engine, record.link_bits_per_second
+        record.limits = shared.limits.on_link(link, traffic, engine, testbed, chain.ends)
     test.undo.callback(_last_look, record, sut, sut.read_tables())
     cost = partial(measure_cost, test, sut, testbed, profile, shared.bare_paths, session.profiler)
     return Measurement(test, sut, traffic, record.limits, session.topology.method, shared.baselines, cost, build=again)

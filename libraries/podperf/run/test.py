@@ -51,7 +51,8 @@ def chain_record(identity: TestIdentity, topology: Topology, chain: Chain, traff
     inside = chain.forwarder or ""
     where = count(chain.workers, "worker") if chain.workers > 1 else ""
     where += f"-{chain.join}" if chain.join != CABLE else ""
-    words = (chain.data_plane, count(chain.pods, "pod"), where, inside, traffic.frame.name, way(traffic))
+    ends = str(chain.ends) if chain.ends.in_pods else ""
+    words = (chain.data_plane, count(chain.pods, "pod"), where, ends, inside, traffic.frame.name, way(traffic))
     record, kind = identity.record(*words), DATA_PLANES.get(chain.data_plane)
     record.model = kind.model if kind else None
     record.chain = with_forwarder(chain)

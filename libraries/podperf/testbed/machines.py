@@ -55,6 +55,11 @@ class WorkerMachine:
         return f"{self.label} of {self.host.name}" if self.shared else self.host.name
 
     @property
+    def prefix(self) -> str:
+        """It stands before the names of the worker's pods: `worker2-`. Empty if the worker is the first one."""
+        return f"{self.label}-" if self.label else ""
+
+    @property
     def directory(self) -> Path:
         """Its folder for sockets, databases and logs."""
         return RUN_DIRECTORY / self.label
@@ -209,8 +214,7 @@ class Machines:
         started: list[Pod] = []
         pages = self.runtime.pages(machine.placement.hugepages)
         runtime = self.runtime.on(machine.host, namespace, needs.program)
-        prefix = f"{machine.label}-" if machine.label else ""
-        pods = PodsOfChain(runtime, started, cpus.allocation.limits, prefix)
+        pods = PodsOfChain(runtime, started, cpus.allocation.limits, machine.prefix)
         return Worker(
             namespace,
             namespace.namespace,

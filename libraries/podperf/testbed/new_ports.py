@@ -1,42 +1,55 @@
-"""Systems under test between ports that the run makes: veth pairs between tester's and worker's namespaces."""
+"""Systems under test between ends that the run makes: ports of the tester, or pods with the tester's program in them.
+
+A cable is a veth pair. It leads from a port of the tester to a worker, and from a worker to the next one. A pod at an
+end has no cable: the data plane attaches the pod to the worker.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from podperf.cpu_plan import CpuPlan
-from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
+from podperf.dataplanes.base import DataPlane, EndInPod, Worker, WorkerPort
 from podperf.dataplanes.wire import Wire
 from podperf.frames import PLAIN, Headers
 from podperf.hosts.linux import add_veth, mac_address
 from podperf.hosts.namespaces import NetworkNamespace, add_namespace
 from podperf.kernel.threads import dedicate_receive_processing, receive_at_once
-from podperf.model import Chain, Direction, Entry
+from podperf.model import Chain, Direction, End, Ends, Entry
+from podperf.pods.base import Pod
 from podperf.testbed.along_workers import set_up_along
 from podperf.testbed.counted_inputs import change_chain
-from podperf.testbed.ends import NewPorts
+from podperf.testbed.ends import NewEnd, NewEnds
 from podperf.testbed.joins import join_workers
-from podperf.testbed.machines import ChainNeeds, Machines, WorkerMachine, engine_for
+from podperf.testbed.machines import ChainNeeds, Machines, PodsOfChain, WorkerMachine, engine_for
 from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
 from podperf.testers.base import Tester
-from podperf.testers.ends import Ends
-from podperf.topology import Engine, PortSettings
+from podperf.topology import Engine
 
 
-def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: ExitStack) -> SystemUnderTest:
-    """Two tester ports plugged into each other, in a namespace of this name.
+def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, ends: Ends, undo: ExitStack) -> SystemUnderTest:
+    """Both ends plugged into each other. The namespace of the tester's ports has this name, and pods begin with it.
 
     The sender's CPU also receives here. Foreign work could disturb a second CPU, and its loss would count as the
     tester's.
     """
-    host = add_namespace(machines.tester_host, name, undo)
-    add_veth(host, near="left", far="right", mtu=mtu)
-    tester = undo.enter_context(_tester(machines, host, engine_for(engine, mtu)))
-    path = Wire().between({"left": host, "right": host})
-    ends = _ends(machines, host, tester, path.entries)
-    return SystemUnderTest(Chain(Wire.name, 0), tester, [PartOfChain(path)], path.entries, ends=ends)
+    worker, outside = machines.workers[0], _outside(machines, ends, name, undo)
+
+    def placed(side: str, end: End) -> NewEnd:
+        if end is End.PORT:
+            return NewEnd(side, outside[0])
+        where = add_namespace(worker.host, f"{name}-worker-{side}", undo)
+        pod = _pods(machines, worker, where).start(f"{name}-{side}", [], undo)
+        return NewEnd(side, pod.host, pod)
+
+    left, right = (placed(*each) for each in ends.by_side.items())
+    namespaces = {"near_namespace": left.host.namespace, "far_namespace": right.host.namespace}
+    add_veth(machines.tester_host, near=left.side, far=right.side, mtu=mtu, **namespaces)
+    tester = undo.enter_context(_tester(machines, (left, right), engine_for(engine, mtu)))
+    path = Wire().between({each.side: each.host for each in (left, right)})
+    return _between((left, right), Chain(Wire.name, 0, ends=ends), tester, [PartOfChain(path)], path.entries, machines)
 
 
 def set_up(
@@ -48,78 +61,110 @@ def set_up(
     directions: Sequence[Direction],
     undo: ExitStack,
 ) -> SystemUnderTest:
-    """A chain on workers of one machine, between new ports. `cpus` has the roles on each worker of the chain."""
+    """A chain on workers of one machine, between new ends. `cpus` has the roles on each worker of the chain."""
     used = machines.workers[: chain.workers]
-    tester_host = add_namespace(machines.tester_host, "tester", undo)
-    workers = _workers(machines, used, tester_host, cpus, needs, undo)
-    engine = engine_for(machines.topology.tester.engine, needs.mtu)
-    tester = undo.enter_context(_tester(machines, tester_host, engine))
-    ends, began = (workers[0].left.peer_mac, workers[-1].right.peer_mac), time.monotonic()
+    workers, ends = _workers(machines, data_plane, chain, used, cpus, needs, undo)
+    engine, why = engine_for(machines.topology.tester.engine, needs.mtu), None
+    if not all(end.takes_xdp for end in ends):
+        engine, why = "packet-ring", "a sub-interface takes no frames from XDP programs"
+    tester = undo.enter_context(_tester(machines, ends, engine, why))
+    macs, began = (workers[0].left.peer_mac, workers[-1].right.peer_mac), time.monotonic()
     workers = join_workers(chain.join, workers, [each.host for each in used], undo)
-    running, entries = set_up_along(workers, data_plane, chain, directions, ends, undo)
+    running, entries = set_up_along(workers, data_plane, chain, directions, macs, undo)
     seconds = time.monotonic() - began
     parts = [PartOfChain.on(*each) for each in zip(used, workers, running, strict=True)]
     for machine, part in zip(used, parts, strict=True):
         if machine.settings.counts_instructions and part.site is not None:
             change_chain(part.site, machine.settings.counted)
-    talking = _ends(machines, tester_host, tester, entries, needs.headers)
-    return SystemUnderTest(chain, tester, parts, entries, set_up_seconds=seconds, ends=talking)
+    return _between(ends, chain, tester, parts, entries, machines, needs.headers, seconds)
 
 
-def _ends(
-    machines: Machines,
-    host: NetworkNamespace,
+def _between(
+    ends: tuple[NewEnd, NewEnd],
+    chain: Chain,
     tester: Tester,
+    parts: Sequence[PartOfChain],
     entries: Mapping[Direction, Entry],
+    machines: Machines,
     headers: Headers = PLAIN,
-) -> Ends:
-    """The ends on all CPUs that the system under test does not have."""
+    seconds: float = 0.0,
+) -> SystemUnderTest:
+    """The system under test between both ends. Programs that talk through it have all CPUs that it does not have."""
     placement = machines.workers[0].placement
-    cpus = (*placement.tester, *placement.neighbour)
-    return NewPorts(machines.tester_host, host, tester, entries, headers, cpus).ends
+    talking = NewEnds(machines.tester_host, *ends, tester, entries, headers, (*placement.tester, *placement.neighbour))
+    pods = {end.side: end.pod for end in ends if end.pod is not None}
+    return SystemUnderTest(chain, tester, parts, entries, set_up_seconds=seconds, end_pods=pods, ends=talking.hosts)
 
 
-def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> AbstractContextManager[Tester]:
-    return machines.tester(PortSettings("left", host.namespace), PortSettings("right", host.namespace), engine)
+def _tester(
+    machines: Machines, ends: Iterable[NewEnd], engine: Engine, why: str | None = None
+) -> AbstractContextManager[Tester]:
+    """The tester at these ends. `why` is the reason for this engine."""
+    left, right = (end.tester_port for end in ends)
+    return machines.tester(left, right, engine, why)
+
+
+def _outside(machines: Machines, ends: Ends, name: str, undo: ExitStack) -> Sequence[NetworkNamespace]:
+    """The one namespace of the tester's ports, which is a host outside of the workers. None without such an end."""
+    return [add_namespace(machines.tester_host, name, undo)] if End.PORT in (ends.left, ends.right) else []
+
+
+def _pods(machines: Machines, worker: WorkerMachine, host: NetworkNamespace) -> PodsOfChain:
+    """The pods at the ends of a chain, beside those of the chain."""
+    return PodsOfChain(machines.runtime.on(worker.host, host), list[Pod](), prefix=worker.prefix)
 
 
 def _workers(
     machines: Machines,
+    data_plane: DataPlane,
+    chain: Chain,
     used: Sequence[WorkerMachine],
-    tester_host: NetworkNamespace,
     cpus: Sequence[CpuPlan],
     needs: ChainNeeds,
     undo: ExitStack,
-) -> list[Worker]:
-    """The workers, from left to right. A cable leads from the tester to the first one, from each to the next one, and
-    from the last one to the tester."""
+) -> tuple[list[Worker], tuple[NewEnd, NewEnd]]:
+    """The workers and the ends, from left to right. What leads to the ends has a port on the outermost workers."""
+    outside = _outside(machines, chain.ends, "tester", undo)
     hosts = [add_namespace(machine.host, machine.label or "worker", undo) for machine in used]
     # Names of receive threads have the interface and not its namespace. So no two interfaces have the same name.
     names = [("w-left", "w-right"), *((f"w{number}-left", f"w{number}-right") for number in range(2, len(used) + 1))]
-    ports = [(host, name) for host, both in zip(hosts, names, strict=True) for name in both]
-    ends = [(tester_host, "left"), *ports, (tester_host, "right")]
-    cables = list(zip(ends[::2], ends[1::2], strict=True))
-    for (near_host, near), (far_host, far) in cables:
-        add_veth(
-            machines.tester_host,
-            near=near,
-            near_namespace=near_host.namespace,
-            far=far,
-            far_namespace=far_host.namespace,
-            mtu=needs.port_mtu,
-        )
-    macs = [(mac_address(*near), mac_address(*far)) for near, far in cables]
+    lefts, rights = dict[int, WorkerPort](), dict[int, WorkerPort]()
+    for place in range(len(used) - 1):
+        near, far = (hosts[place], names[place][1]), (hosts[place + 1], names[place + 1][0])
+        rights[place], lefts[place + 1] = _cable(machines, near, far, needs.port_mtu)
+    ends = {}
+    outermost = (("left", chain.ends.left, 0, lefts), ("right", chain.ends.right, len(used) - 1, rights))
+    for side, end, place, ports in sorted(outermost, key=lambda each: each[1] is End.POD):
+        host, name = hosts[place], names[place][side == "right"]
+        if end is End.PORT:
+            ends[side] = NewEnd(side, outside[0])
+            _, ports[place] = _cable(machines, (ends[side].host, side), (host, name), needs.port_mtu)
+        else:
+            opposite = (rights if side == "left" else lefts).get(place) if not chain.parts[place].pods else None
+            wanted = EndInPod(side, name, host, _pods(machines, used[place], host), needs.port_mtu, opposite)
+            attached = data_plane.start_end(wanted, undo)
+            ends[side] = NewEnd(side, attached.pod.host, attached.pod, attached.takes_xdp)
+            ports[place] = attached.port
     found = []
-    for number, (machine, host, roles) in enumerate(zip(used, hosts, cpus, strict=True)):
-        left, right = names[number]
+    for place, (machine, host, roles) in enumerate(zip(used, hosts, cpus, strict=True)):
+        left, right = lefts[place], rights[place]
         if machine.settings.counts_instructions:
-            receive_at_once(host, left, right)  # a closed loop needs this
+            receive_at_once(host, left.interface, right.interface)  # a closed loop needs this
         else:
             # The SUT's CPUs do the work for frames that arrive at the worker, not the tester's CPUs.
             for port, cpu in ((left, roles.receives_left), (right, roles.receives_right)):
-                dedicate_receive_processing(host, port, cpu)
+                dedicate_receive_processing(host, port.interface, cpu)
         machine.make_run_directory(undo)
-        (left_peer, left_mac), (right_mac, right_peer) = macs[number], macs[number + 1]
-        ends_of = WorkerPort(left, left_mac, left_peer), WorkerPort(right, right_mac, right_peer)
-        found.append(machines.worker(machine, host, *ends_of, roles, needs, undo))
-    return found
+        found.append(machines.worker(machine, host, left, right, roles, needs, undo))
+    return found, (ends["left"], ends["right"])
+
+
+Interface = tuple[NetworkNamespace, str]
+
+
+def _cable(machines: Machines, near: Interface, far: Interface, mtu: int) -> tuple[WorkerPort, WorkerPort]:
+    """A cable between two interfaces, as the ports at its two ends."""
+    namespaces = {"near_namespace": near[0].namespace, "far_namespace": far[0].namespace}
+    add_veth(machines.tester_host, near=near[1], far=far[1], mtu=mtu, **namespaces)
+    near_mac, far_mac = mac_address(*near), mac_address(*far)
+    return WorkerPort(near[1], near_mac, far_mac), WorkerPort(far[1], far_mac, near_mac)

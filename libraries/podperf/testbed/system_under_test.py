@@ -8,9 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from podperf.addressing import IPV4_ADDRESSES
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import RunningDataPlane, Worker
+from podperf.dataplanes.kernel_state import network_of
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel.full_tables import CONNECTIONS, NEIGHBOURS, NEIGHBOURS_6, FullTable, Place, read_tables
@@ -38,7 +40,7 @@ from podperf.testbed.joins import describe_join
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.neighbour import Neighbour
 from podperf.testers.base import Ability, Tester
-from podperf.testers.ends import Ends, no_ends
+from podperf.testers.ends import EndHosts, no_ends
 
 FURTHER = "further_workers"
 
@@ -125,7 +127,8 @@ class SystemUnderTest:
     # Seconds that the data planes took to set the chain up between the ports; 0: nothing was set up.
     set_up_seconds: float = 0.0
     neighbour: Neighbour | None = None  # competes with the chain on purpose
-    ends: Ends = no_ends  # for application traffic; it raises Unavailable if the ports can have no addresses
+    end_pods: Mapping[str, Pod] = field(default_factory=dict)  # by side: the pods in which the tester's program is
+    ends: EndHosts = no_ends  # for application traffic; it raises Unavailable if the ports can have no addresses
 
     @property
     def ports(self) -> Mapping[str, PathPort]:
@@ -189,6 +192,8 @@ class SystemUnderTest:
         if self.chain.join != CABLE:
             sites = {part.worker: part.site.worker for part in self.parts if part.site is not None}
             beside = {**beside, "join": describe_join(self.chain.join, sites)}
+        if self.end_pods:
+            beside = {**beside, "ends": {side: _end_as_record(pod) for side, pod in self.end_pods.items()}}
         return {**as_record({part.worker: part.data_plane.describe() for part in self.parts}), **beside}
 
     def read_limits(self) -> Mapping[str, Mapping[str, Any]]:
@@ -288,6 +293,11 @@ class SystemUnderTest:
                 "this MTU, or choose smaller frames"
             )
         return "the data plane is set up but does not forward"
+
+
+def _end_as_record(pod: Pod) -> Mapping[str, Any]:
+    network = network_of(pod.host, IPV4_ADDRESSES)
+    return {"pod": pod.name, **{key: network[key] for key in ("links", "neighbours")}}
 
 
 def addressed(profile: TrafficProfile, sut: SystemUnderTest) -> AddressedTraffic:

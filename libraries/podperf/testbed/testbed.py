@@ -21,7 +21,7 @@ from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
 from podperf.kubernetes.settings import pods_of_tester
-from podperf.model import CABLE, Chain, Direction, FrameSize, PageSize
+from podperf.model import CABLE, PORTS, Chain, Direction, Ends, FrameSize, PageSize
 from podperf.pods.base import PodProgram
 from podperf.pods.forwarders import application_named
 from podperf.pods.forwarders.base import Forwarder
@@ -59,7 +59,8 @@ class Testbed(Machines):
             )
         if kind.cabling is Cabling.BACK_TO_BACK and self.topology.tester.kind.has_ports_of_its_own:
             raise Unavailable("the ports of this testbed's tester cannot be plugged into each other by software")
-        if chain.pods < kind.least_pods:
+        self._demand_ends(chain, kind)
+        if chain.pods < self._least_pods(chain, kind):
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods, not {chain.pods}")
         if chain.chains > 1 and not kind.several_chains:
             raise PodperfError(f"{chain.data_plane} has no several chains beside each other")
@@ -81,6 +82,24 @@ class Testbed(Machines):
             # Nobody else changes a counted machine, so a chain that it can have once, it can have again.
             self._there |= {chain} if self.topology.counts_instructions else set()
         return kind
+
+    @staticmethod
+    def _least_pods(chain: Chain, kind: type[DataPlane]) -> int:
+        """The least number of pods between the ends of this chain, on each worker. A pod at an end is one more."""
+        return 0 if chain.ends.in_pods else kind.least_pods
+
+    def _demand_ends(self, chain: Chain, kind: type[DataPlane]) -> None:
+        """Raises Unavailable with the reason if this testbed has no such ends."""
+        if not chain.ends.in_pods:
+            return
+        if self.topology.existing_ports:
+            raise Unavailable(
+                "the tester's program stands in a pod only where podperf makes its ports, as with topologies/local.yaml"
+            )
+        if kind.no_end_in_pod:
+            raise Unavailable(f"no end of {chain.data_plane} is in a pod: {kind.no_end_in_pod}")
+        if reason := self.runtime.unavailable(self.workers[0].host):
+            raise Unavailable(reason)
 
     def _demand_drivers(self, chain: Chain, kind: type[DataPlane]) -> None:
         """Raises Unavailable with the reason if a worker of this chain lacks something."""
@@ -109,7 +128,7 @@ class Testbed(Machines):
             raise PodperfError(f"{chain.data_plane} is on no worker of the testbed, and so not on {chain.workers}")
         if chain.chains > 1:
             raise PodperfError(f"several chains stand beside each other on one worker, not on {chain.workers}")
-        if chain.parts[-1].pods < kind.least_pods:
+        if chain.parts[-1].pods < self._least_pods(chain, kind):
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker, not {chain}")
         if chain.join not in JOINS:
             raise PodperfError(f"nothing joins workers by {chain.join!r}; known: {', '.join(JOINS)}")
@@ -256,7 +275,7 @@ class Testbed(Machines):
             program,
             self.topology.data_planes.get(chain.data_plane) or usual_settings(data_plane.settings),
             headers,
-            data_plane.takes_tags or not chain.pods,
+            data_plane.takes_tags or not (chain.pods or data_plane.routes),
             chain.join,
         )
         ways = directions or self.topology.traffic.directions
@@ -266,7 +285,7 @@ class Testbed(Machines):
         with ExitStack() as undo:
             first(undo)
             if data_plane.cabling is Cabling.BACK_TO_BACK:
-                yield undo.enter_context(self.bare_path(frame, name="tester"))
+                yield undo.enter_context(self.bare_path(frame, name="tester", ends=chain.ends))
             elif data_plane.cabling is Cabling.EXISTING:
                 yield existing_ports.black_box(self, chain, headers, undo)
             elif self.topology.existing_ports:
@@ -303,14 +322,14 @@ class Testbed(Machines):
 
     @contextmanager
     def bare_path(
-        self, frame: FrameSize, engine: Engine | None = None, name: str = "bare"
+        self, frame: FrameSize, engine: Engine | None = None, name: str = "bare", ends: Ends = PORTS
     ) -> Iterator[SystemUnderTest]:
-        """The tester's ports plugged into each other. This is possible while a chain is set up.
+        """Two such ends of the tester plugged into each other. This is possible while a chain is set up.
 
         A trial on the bare path shows the tester's own limits.
         """
         with ExitStack() as undo:
-            yield new_ports.bare_path(self, _mtu(frame), engine or self.topology.tester.engine, name, undo)
+            yield new_ports.bare_path(self, _mtu(frame), engine or self.topology.tester.engine, name, ends, undo)
 
 
 def _application(chain: Chain) -> Forwarder | None:

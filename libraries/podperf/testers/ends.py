@@ -19,7 +19,7 @@ class ChainEnd:
     cpus: Sequence[int] = ()
 
 
-Ends = Callable[[], AbstractContextManager[tuple[ChainEnd, ChainEnd]]]
+EndHosts = Callable[[], AbstractContextManager[tuple[ChainEnd, ChainEnd]]]
 """Makes the left and the right end, for the time of the context. The tester may send no test frames afterwards."""
 
 

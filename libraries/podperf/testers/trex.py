@@ -218,7 +218,8 @@ def _plugged(site: Site, server: TrexServerSettings, undo: ExitStack) -> tuple[H
         return add_namespace(site.host, "trex", undo), interfaces
     left, right = site.left, site.right
     if left is None or right is None or left.namespace is None or left.namespace != right.namespace:
-        raise PodperfError(
+        apart = left is not None and right is not None and left.namespace and right.namespace
+        raise (Unavailable if apart else PodperfError)(
             "the TRex that podperf starts needs both interfaces in one network namespace, as its RPC is open to "
             "everybody who reaches it: name it by tester.ports.left.namespace and tester.ports.right.namespace"
         )

@@ -1,0 +1,171 @@
+"""The ends of a chain: ports of the tester, or pods with the tester's program in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+import made_up_history
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError, Unavailable
+from podperf.experiments.comparison_files import load_comparison
+from podperf.frames import Headers, Vlan
+from podperf.history.fingerprint import difference, fingerprint
+from podperf.metrics import METRICS
+from podperf.model import PORTS, Chain, End, Ends, FrameSize
+from podperf.preflight.plan import SET_UP, plan
+from podperf.records import Record
+from podperf.records.schema import schema_errors
+from podperf.report.summary import pods_cell
+from podperf.topology import SCHEMA_PATH, PortSettings, WorkerPortSettings, load_topology
+
+TOPOLOGIES = SCHEMA_PATH.parent
+LOCAL, TWO_WORKERS = (load_topology(TOPOLOGIES / f"{name}.yaml", DATA_PLANES) for name in ("local", "two_workers"))
+SMALL = FrameSize.parse(64)
+POD_TO_POD, POD_TO_PORT, PORT_TO_POD = Ends(End.POD, End.POD), Ends(left=End.POD), Ends(right=End.POD)
+WITH_PODS = (POD_TO_POD, POD_TO_PORT, PORT_TO_POD)
+KERNEL = ("linux-bridge", "macvlan", "ovs-kernel", "ovs-netdev", "ptp", "routed", "routed-policy", "tc-redirect")
+
+
+def commands(chain: Chain, topology: object = LOCAL) -> list[str]:
+    """The commands that set up a chain, one a line, each behind the namespace where it runs."""
+    made = plan(topology, chain, SMALL)  # type: ignore[arg-type]
+    steps = [step for step in made.steps if step.phase == SET_UP]
+    return [f"[{step.namespace}] {line}" for step in steps for line in (step.text, *step.content.splitlines())]
+
+
+def opened(lines: list[str]) -> str:
+    """The ends that the tester opens."""
+    (started,) = (line for line in lines if "podperf-tester" in line and "--engine" in line)
+    return " ".join(started.split()[2:6])
+
+
+def test_a_chain_says_where_its_traffic_begins_and_ends() -> None:
+    assert str(Chain("linux-bridge", 0, ends=POD_TO_POD)) == "linux-bridge, from a pod to a pod"
+    assert str(Chain("routed", 1, ends=PORT_TO_POD)) == "routed, 1 pod, from a port to a pod"
+    assert str(Chain("routed", 0, workers=2, ends=POD_TO_POD)) == "routed on 2 workers, from a pod to a pod"
+    assert str(Chain("routed", 1)) == "routed, 1 pod"
+
+
+def test_the_ends_are_on_the_outermost_workers() -> None:
+    parts = Chain("routed", 0, workers=3, ends=POD_TO_POD).parts
+    assert [part.ends for part in parts] == [POD_TO_PORT, PORTS, PORT_TO_POD]
+    assert Chain("routed", 1, ends=POD_TO_PORT).parts == [Chain("routed", 1, ends=POD_TO_PORT)]
+
+
+def test_chains_beside_each_other_share_ports() -> None:
+    with pytest.raises(ValueError, match="between ports of the tester"):
+        Chain("linux-bridge", 1, chains=2, ends=POD_TO_POD)
+
+
+@pytest.mark.parametrize("ends", WITH_PODS, ids=str)
+@pytest.mark.parametrize("name", KERNEL)
+def test_the_tester_sends_and_receives_in_the_pods(name: str, ends: Ends) -> None:
+    places = [f"end-{side}" if end is End.POD else "tester" for side, end in ends.by_side.items()]
+    left, right = (f"{side}@podperf-{place}" for side, place in zip(ends.by_side, places, strict=True))
+    lines = commands(Chain(name, 0, ends=ends))
+    assert opened(lines) == f"--left {left} --right {right}"
+    assert not any("pod1" in line for line in lines), "no pod forwards"
+    with_a_pod = commands(Chain(name, 1, ends=ends))
+    assert opened(with_a_pod) == opened(lines)
+    assert any("netns add podperf-pod1" in line for line in with_a_pod)
+
+
+def test_a_data_plane_on_veth_pairs_has_the_same_ports_whatever_is_behind_them() -> None:
+    between_ports, between_pods = (commands(Chain("tc-redirect", 0, ends=ends)) for ends in (PORTS, POD_TO_POD))
+    on_worker = [[line for line in each if "[podperf-worker]" in line] for each in (between_ports, between_pods)]
+    attached = [line for line in on_worker[1] if not re.search(r"link add name w-|ip -n podperf-end-", line)]
+    assert attached == on_worker[0]
+
+
+@pytest.mark.parametrize(
+    ("ends", "parents"),
+    [(POD_TO_POD, ["w-left", "w-left"]), (POD_TO_PORT, ["w-right"]), (PORT_TO_POD, ["w-left"])],
+    ids=str,
+)
+def test_pods_at_both_ends_have_one_parent(ends: Ends, parents: list[str]) -> None:
+    lines = commands(Chain("macvlan", 0, ends=ends))
+    given = [json.loads(line.partition("] ")[2])["master"] for line in lines if '"type": "macvlan"' in line]
+    assert given == parents
+    assert "--engine packet-ring" in " ".join(lines)
+
+
+def test_pods_at_the_ends_of_a_chain_with_pods_have_parents_of_their_own() -> None:
+    lines = commands(Chain("macvlan", 1, ends=POD_TO_POD))
+    given = [json.loads(line.partition("] ")[2])["master"] for line in lines if '"type": "macvlan"' in line]
+    assert given == ["w-left", "w-right", "w-left", "w-right"]
+
+
+def test_a_policy_is_for_pods_at_the_ends_too() -> None:
+    (rules,) = (line for line in commands(Chain("routed-policy", 0, ends=POD_TO_PORT)) if "elements" in line)
+    assert '"w-left" : goto pod' in rules
+    assert "w-right" not in rules
+
+
+def test_routers_between_pods_get_interfaces_for_vlans() -> None:
+    tagged = replace(LOCAL, traffic=replace(LOCAL.traffic, headers=Headers(left=(Vlan(7),), right=(Vlan(7),))))
+    assert any("type vlan" in line for line in commands(Chain("routed", 0, ends=POD_TO_POD), tagged))
+    assert not any("type vlan" in line for line in commands(Chain("linux-bridge", 0, ends=POD_TO_POD), tagged))
+
+
+def test_pods_of_two_workers_are_joined_as_their_chains_are() -> None:
+    lines = commands(Chain("routed", 0, workers=2, join="vxlan", ends=POD_TO_POD), TWO_WORKERS)
+    assert opened(lines) == "--left left@podperf-end-left --right right@podperf-worker2-end-right"
+    assert sum(" name join-" in line for line in lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("memif", "ports in user space"),
+        ("ovs-dpdk", "ports in user space"),
+        ("af-xdp", "ports in user space"),
+        ("sriov", "ports in user space"),
+        ("docker", "translates the addresses"),
+        ("tc-redirect-peer", "behind the XDP hook"),
+    ],
+)
+def test_what_cannot_end_in_a_pod_is_skipped_with_the_reason(name: str, reason: str) -> None:
+    with pytest.raises(Unavailable, match=f"no end of {name} is in a pod: .*{reason}"):
+        commands(Chain(name, 2, ends=POD_TO_POD))
+
+
+def test_ends_in_pods_need_ports_that_podperf_makes() -> None:
+    tester = replace(LOCAL.tester, left=PortSettings("a"), right=PortSettings("b"))
+    worker = replace(LOCAL.workers[0], left=WorkerPortSettings("c"), right=WorkerPortSettings("d"))
+    with pytest.raises(Unavailable, match="only where podperf makes its ports"):
+        commands(Chain("linux-bridge", 0, ends=POD_TO_POD), replace(LOCAL, tester=tester, workers=(worker,)))
+    with pytest.raises(PodperfError, match="needs 1 or more pods, not 0"):
+        commands(Chain("linux-bridge", 0))
+
+
+def test_the_bare_path_has_such_ends_too() -> None:
+    lines = commands(Chain("wire", 0, ends=POD_TO_PORT))
+    assert opened(lines) == "--left left@podperf-tester-left --right right@podperf-tester"
+    assert sum("type veth" in line for line in lines) == 1
+
+
+def test_variants_of_a_comparison_can_differ_in_their_ends(tmp_path: Path) -> None:
+    path = tmp_path / "ends.yaml"
+    path.write_text(
+        "version: 1\nname: ends\nchain: {data_plane: linux-bridge, pods: 0, ends: {left: pod}}\n"
+        "variants:\n  - name: out\n  - name: in\n    chain: {ends: {right: pod}}\n"
+    )
+    assert [each.chain.ends for each in load_comparison(path).variants] == [POD_TO_PORT, PORT_TO_POD]
+
+
+def test_ends_are_in_the_record_and_tell_series_apart() -> None:
+    kept = []
+    for ends in (PORTS, POD_TO_POD):
+        document = made_up_history.record("linux-bridge", 1, 1.0)
+        document["chain"] = json.loads(json.dumps(asdict(Chain("linux-bridge", 0, ends=ends))))
+        assert schema_errors(document) == []
+        kept.append(Record.of(document))
+    assert [each.chain and each.chain.ends for each in kept] == [PORTS, POD_TO_POD]
+    ports, pods = (fingerprint(each, METRICS["mrr"]) for each in kept)
+    assert "ends from a pod to a pod" in difference(ports, pods)
+    assert [pods_cell(each) for each in kept] == ["0", "0 from a pod to a pod"]
