@@ -38,9 +38,11 @@ from podperf.metrics import METRICS, Measured, Metric, Metrics, Need, Quantity, 
 from podperf.model import (
     BOTH_DIRECTIONS,
     IMIX,
+    PORTS,
     Chain,
     Direction,
     DirectionResult,
+    Ends,
     FrameSize,
     Latency,
     NetworkingModel,
@@ -195,9 +197,9 @@ class SimulatedTestbed:
                 self.standing -= 1
 
     @contextmanager
-    def bare_path(self, _: FrameSize, engine: Engine = "xdp") -> Iterator[SystemUnderTest]:
+    def bare_path(self, _: FrameSize, engine: Engine = "xdp", *, ends: Ends = PORTS) -> Iterator[SystemUnderTest]:
         self.calibrated.append(engine)
-        yield self._system(Chain("wire", 0), SimulatedTester(engine, 1.0, [], self))
+        yield self._system(Chain("wire", 0, ends=ends), SimulatedTester(engine, 1.0, [], self))
 
     def with_pods(self, changes: Mapping[str, Any], *, alone: bool = False) -> SimulatedTestbed:
         assert not changes

@@ -1,7 +1,7 @@
 *** Settings ***
-Documentation    Traffic that begins or ends in a pod: the scenarios Pod2Pod, Pod2External and External2Pod of versions 05
-...              and 07 of the draft and of ETSI TST 009. The tester's program sends and receives in the pods. Its port is
-...              a host outside of the worker. No pod forwards between the two ends.
+Documentation    Traffic that begins or ends in a pod: the scenarios Pod2Pod, Pod2External and External2Pod of versions
+...              05 and 07 of the draft and of ETSI TST 009. The tester's program sends and receives in the pods. Its
+...              port is a host outside of the worker. No pod forwards between the two ends.
 
 Resource         ../../resources/networking_model.resource
 

@@ -20,6 +20,7 @@ class DockerMacvlan(KernelPods):
     """One network of Docker for each segment. Frames cross it as with `macvlan`, and pass no rule of Docker."""
 
     name: ClassVar[str] = "docker-macvlan"
+    no_end_in_pod: ClassVar[str] = "its pods are containers that Docker itself attaches, and it attaches none at an end"
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
