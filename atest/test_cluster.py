@@ -34,7 +34,7 @@ from attempts import first
 from machine import once_as, snapshot
 from own_cluster import KUBECONFIG, awaited, frames_of, namespaces, need_programs, process_of, program_of
 from podperf.cluster.core import LIFE, Authority
-from podperf.cluster.layout import BRIDGE, FOLDER, SERVICES, ClusterNetwork
+from podperf.cluster.layout import BRIDGE, CONTROL_ADDRESS, FOLDER, PODS, SERVICES, ClusterNetwork
 from podperf.cluster.oci_archive import read_archive
 from podperf.cluster.parts import ALL_NETWORKS, network_named, ready_programs
 from podperf.cluster.pod_image import POD, WHOLE, ready_image
@@ -89,6 +89,8 @@ HANG_TIMEOUT = 40.0  # seconds for a trial and two questions of 10 s
 EVICTION_TIMEOUT = 60.0  # seconds; a kubelet looks at volumes each ten seconds
 SLOW_TIMEOUT = 180.0  # seconds for two pods and a trial with an API server that takes a second for each answer
 JOB_TIMEOUT = 360.0  # seconds for three runs
+# The networks of nodes, pods and Services, in which agents and overlays talk, too.
+OF_CLUSTER = (f"{CONTROL_ADDRESS.removesuffix('1')}0/24", "fd00:10:199::/64", *PODS.split(","), *SERVICES.split(","))
 OF_JOBS = "podperf"  # the namespace of NAMESPACED_FILE
 # A run that measures until it is killed: the first one while it sends frames, and the last one when it has just made
 # its namespace. The pods of five runs fill the node.
@@ -212,6 +214,14 @@ def with_programs(network: ClusterNetwork) -> None:
 class TestNetworks:
     """Each network of podperf's own cluster. CI has a stage for these tests."""
 
+    @pytest.fixture(autouse=True)
+    def no_frame_leaves(self) -> Iterator[None]:
+        """Check that no frame of the cluster, encapsulated or not, is on a link of this machine's own network."""
+        with ExitStack() as undo:
+            watch = FrameWatch(LocalHost(), undo, networks=OF_CLUSTER)
+            yield
+            assert watch.stop() == []
+
     @pytest.mark.parametrize("network", ALL_NETWORKS, ids=[each.title for each in ALL_NETWORKS])
     def test_pods_on_two_nodes_reach_each_other_and_nothing_is_left(self, network: ClusterNetwork) -> None:
         with_programs(network)
@@ -222,8 +232,7 @@ class TestNetworks:
             for part in ("namespaces", "links", "settings", "packet filter", "mounts", "bpf programs"):
                 assert while_up[part] == before[part], part
             assert f"network {network.title}, " in podperf("cluster", "status").stdout
-            with cluster_tester(nodes=2) as tester, ExitStack() as undo:
-                outside = FrameWatch(LocalHost(), undo)
+            with cluster_tester(nodes=2) as tester:
                 families = [each for each in AddressFamily if each in tester.ports["left"].addresses]
                 assert AddressFamily.IPV4 in families
                 for family in families:
@@ -232,7 +241,6 @@ class TestNetworks:
                     first(lambda result: (result.sent, result.received) == (1000, 1000), partial(tester.measure, trial))
                 with pytest.raises(Unavailable, match=r"frames of 9018 B need an MTU of 9000, .* that fits has \d+ B"):
                     tester.measure(Trial(traffic_of(9018), 2000.0, 0.5))
-                assert outside.stop() == [], "no frame, encapsulated or not, is on a link of this machine"
                 recognises(network, tester.describe())
         finally:
             podperf("cluster", "down")
