@@ -34,7 +34,9 @@ from attempts import first
 from machine import once_as, snapshot
 from own_cluster import KUBECONFIG, awaited, frames_of, namespaces, need_programs, process_of, program_of
 from podperf.cluster.core import LIFE, Authority
+from podperf.cluster.hierarchies import processes
 from podperf.cluster.layout import BRIDGE, CONTROL_ADDRESS, FOLDER, PODS, SERVICES, ClusterNetwork
+from podperf.cluster.lifecycle import GROUPS
 from podperf.cluster.oci_archive import read_archive
 from podperf.cluster.parts import ALL_NETWORKS, network_named, ready_programs
 from podperf.cluster.pod_image import POD, WHOLE, ready_image
@@ -241,11 +243,42 @@ class TestNetworks:
                     first(lambda result: (result.sent, result.received) == (1000, 1000), partial(tester.measure, trial))
                 with pytest.raises(Unavailable, match=r"frames of 9018 B need an MTU of 9000, .* that fits has \d+ B"):
                     tester.measure(Trial(traffic_of(9018), 2000.0, 0.5))
+                restarts_its_agent(network, tester)
                 recognises(network, tester.describe())
         finally:
             podperf("cluster", "down")
         assert once_as(before, snapshot) == before
         assert not FOLDER.exists()
+
+
+def restarts_its_agent(network: ClusterNetwork, pods: KubernetesTester) -> None:
+    """The agent of one node is another process afterwards, and frames cross again."""
+    tester: Any = pods
+    change = tester.facts.changes["agent-restarted"]
+    if network.name in {"plain", "ovn"}:
+        assert change.refused.startswith("podperf restarts agents only on its own cluster")
+        return
+    before = agents(network)
+    source = ValidTrials(tester, traffic_of(84), TesterLimits(1e6, 0.0, "not asked"))
+    changed = source.during(change.make, 1000.0, 3 * change.seconds)
+    after = agents(network)
+    kept = {node: before[node] == after[node] for node in before}
+    assert before["node1"] and sorted(kept.values()) == [False, True] and not before.keys() ^ after.keys()
+    assert changed.seconds > 0 and Outage.of(changed).ended, changed
+    assert network.title in podperf("cluster", "status").stdout, "the cluster runs on"
+
+
+def agents(network: ClusterNetwork) -> dict[str, set[int]]:
+    """The first process of the network's agent on each node: the one that leads its session and writes its log."""
+    found: dict[str, set[int]] = {"node1": set(), "node2": set()}
+    for number in processes([Path(line) for line in (FOLDER / GROUPS).read_text().splitlines()]):
+        with suppress(OSError):  # the process has ended
+            if os.getsid(number) != number:
+                continue
+            name, _, node = Path(f"/proc/{number}/fd/1").readlink().name.rpartition(" of ")
+            if name == network.name:
+                found[node].add(number)
+    return found
 
 
 def recognises(network: ClusterNetwork, told: Mapping[str, Any]) -> None:
@@ -986,7 +1019,7 @@ class TestPolicies:
     ) -> None:
         with cluster_tester(**settings) as pods:
             tester: Any = pods
-            assert list(tester.facts.changes) == [change]
+            assert [name for name, each in tester.facts.changes.items() if not each.refused] == [change]
             before = made_by_runs(enforcing)
             source = ValidTrials(tester, TRAFFIC, TesterLimits(1e6, 0.0, "not asked"))
             changed = source.during(tester.facts.changes[change].make, 2000.0, 8.0)

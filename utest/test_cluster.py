@@ -42,6 +42,7 @@ from podperf.cluster.parts import ALL_NETWORKS, DEFAULT, NETWORKS, PARTS, bird, 
 from podperf.cluster.programs import KUBERNETES, GoModule, go_version
 from podperf.errors import BadArguments, PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
+from podperf.kubernetes import own_agents
 from podperf.kubernetes.run_namespace import until
 
 
@@ -146,6 +147,14 @@ def test_the_plug_in_gives_addresses_of_the_networks_that_the_node_announces(wan
         assert core.of_registered(wanted, node)["spec"] == {"podCIDR": node.pods[0], "podCIDRs": node.pods}
     (plugin,) = [each.plugin(wanted, wanted.nodes[0]) for each in ALL_NETWORKS if each == DEFAULT]
     assert len(plugin["ipam"]["ranges"]) == 2, "the plain network has both families"
+
+
+def test_nodes_tell_the_word_of_the_cluster_if_their_agent_can_be_restarted(wanted: ClusterLayout) -> None:
+    told = core.of_registered(wanted, wanted.nodes[0])["metadata"]["annotations"]
+    expected = None if wanted.programs.network.name in {"plain", "ovn"} else wanted.word
+    assert told.get(own_agents.WORD) == expected
+    assert wanted.word != ClusterLayout(wanted.programs, 4321, wanted.nodes).word
+    assert own_agents.SOCKET.parent == layout.FOLDER
 
 
 def test_a_network_is_chosen_by_its_name_and_mode() -> None:
@@ -435,7 +444,7 @@ def test_connections_have_a_limit_and_those_that_the_server_ended_do_not_count(m
 def test_children_tell_their_exit_codes(tmp_path: Path) -> None:
     """In a process of its own, because `bury` waits for all children of a process."""
     script = f"""
-import sys, threading, os
+import os, sys, threading, time
 sys.path.insert(0, {str(Path(layout.__file__).parents[2])!r})
 from pathlib import Path
 from podperf.cluster.inside import Children
@@ -452,12 +461,25 @@ group = Path({str(tmp_path)!r})
 number = children.start("the part", ["sh", "-c", "exit 3"], log, [group])
 assert ended.wait(10)
 print(number)
+deaf = "sh -c 'trap \\"\\" TERM; echo up; sleep 60' & wait"
+number = children.start("lasting", ["sh", "-c", deaf], log)
+while "up" not in log.read_text():
+    time.sleep(0.01)
+children.end(number)
+print(number)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
-    first, second, part, number = done.stdout.splitlines()
+    first, second, part, number, ended = done.stdout.splitlines()
     assert (first, second, part) == ("7", "0", "the part 3")
-    assert (tmp_path / "log").read_text() == "blue\n"
+    assert (tmp_path / "log").read_text() == "blue\nup\n"
+    assert until(lambda: not _running_in_session(ended), 10)
     assert (tmp_path / "cgroup.procs").read_text() == f"{number}\n"
+
+
+def _running_in_session(number: str) -> bytes:
+    """The processes there that have not ended. Others may still wait to be buried."""
+    asked = ["pgrep", "--session", number, "--runstates", "R,S,D"]
+    return subprocess.run(asked, check=False, capture_output=True).stdout
 
 
 def test_a_part_that_ended_is_told_with_its_last_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,6 +160,16 @@ def test_a_chain_without_this_change_is_a_reason_to_skip() -> None:
     assert not chain.dut.trials
 
 
+def test_a_change_that_cannot_be_made_here_is_a_reason_to_skip() -> None:
+    refused = ChangeUnderLoad("an agent is restarted", lambda undo: None, refused="not on this cluster")
+    offered = {"agent-restarted": refused}
+    chain = SimulatedChain(SimulatedDut(NDR, 1e6), {"ndr": Measured(NDR)}, sut_differs={"changes": offered})
+    with pytest.raises(Unavailable, match="not on this cluster"):
+        Reconfiguration.by("agent-restarted").on(chain)
+    with pytest.raises(Unavailable, match="does not offer a change while frames cross; it offers: agent-restarted"):
+        Reconfiguration.on(chain)
+
+
 def test_no_pairs_are_refused_and_a_search_without_a_load_gives_no_result() -> None:
     chain = SimulatedChain(SimulatedDut(NDR, 1e6), {})
     with pytest.raises(PodperfError, match="1 or more pairs of trials, not 0"):

@@ -537,6 +537,7 @@ class ChangeUnderLoad:
     words: str  # a sentence without a full stop
     make: Callable[[ExitStack], None]  # it registers the undo, which is called when the frames have crossed
     seconds: float = 0.0  # that it usually takes until the rate is back, if these are more than a short trial has
+    refused: str = ""  # the reason why it cannot be made here, with the remedy
 
 
 Changes = Mapping[str, ChangeUnderLoad]  # by names that are the arguments of rows

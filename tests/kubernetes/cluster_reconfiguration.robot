@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation    Changes of a Kubernetes cluster while frames cross its network: docs/methods.md, reconfiguration. The
-...              ports of the tester are two pods on one node. Other topologies skip these tests.
+...              ports of the tester are two pods. Other topologies skip these tests.
 
 Resource         ../../resources/methods.resource
 
@@ -11,3 +11,4 @@ Test Tags        sec-4.1    kubernetes    cluster-reconfiguration    reconfigura
 *** Test Cases ***                                CHANGE            PODS OF THE TESTER
 Pod to pod, 100 NetworkPolicies added, 64 B       policies-added    network_policies=1
 Pod to Service, a pod added to it, 64 B           endpoint-added    destination=service
+Pod to pod, an agent restarted, 64 B              agent-restarted   nodes=2

@@ -33,6 +33,7 @@ from podperf.cluster.layout import (
     ClusterLayout,
     ClusterNode,
 )
+from podperf.kubernetes import own_agents
 from podperf.kubernetes.pod_network import TOLD
 
 LIFE = timedelta(days=30)  # nobody keeps such a cluster for longer
@@ -339,8 +340,10 @@ def of_registered(layout: ClusterLayout, node: ClusterNode) -> dict[str, Any]:
     """The patch of a node that has registered: the networks of its pods, which many agents read there, and what the
     parts tell about the network."""
     told = {key: each for part in layout.programs.parts for key, each in part.tells().items()}
+    network = layout.programs.network
+    word = {own_agents.WORD: layout.word} if network.restarts and network.command(layout, node) else {}
     return {
-        "metadata": {"annotations": {TOLD: json.dumps(told)}},
+        "metadata": {"annotations": {TOLD: json.dumps(told), **word}},
         "spec": {"podCIDR": node.pods[0], "podCIDRs": node.pods},
     }
 

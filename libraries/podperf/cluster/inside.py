@@ -39,6 +39,7 @@ from podperf.cluster.layout import (
 )
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel.control_groups import joining
+from podperf.kubernetes import own_agents
 
 _CHUNK = 65536  # bytes
 _PATIENCE = 5.0  # seconds for a connection
@@ -119,6 +120,15 @@ class Children:
         """Start a part that runs as long as the cluster. Returns its process number."""
         return self._start(command, log, groups, part)
 
+    def end(self, number: int) -> None:
+        """End a part with all processes of its session, which it leads, and note nothing."""
+        with self._changed:
+            self._parts.pop(number, None)
+            for each in (signal.SIGTERM, signal.SIGKILL):
+                with suppress(ProcessLookupError):
+                    os.killpg(number, each)
+                self._changed.wait_for(lambda: number in self._exit_codes, _PATIENCE)
+
     def run(self, command: Sequence[str], log: Path) -> int:
         """Run a command to its end. Returns its exit code."""
         number = self._start(command, log, (), None)
@@ -173,6 +183,7 @@ class Inside:
     def __init__(self, wanted: ClusterLayout) -> None:
         self._wanted = wanted
         self._failed = False
+        self._agents: dict[str, tuple[int, Callable[[], int], Sequence[str]]] = {}  # of the network, by their node
         self._logs = wanted.folder / LOGS
         debian = wanted.programs.debian
         own = ":".join(str(debian / each) for each in ("usr/bin", "usr/sbin", "bin", "sbin"))
@@ -218,7 +229,28 @@ class Inside:
     def _run_parts(self, node: ClusterNode, machine: int, needs_node: bool) -> None:
         for part in self._wanted.programs.parts:
             if part.needs_node == needs_node and (command := part.command(self._wanted, node)):
-                self._run_on(node, part.name, _within(machine, command))
+                start = partial(self._run_on, node, part.name, _within(machine, command))
+                number = start()
+                if part is (network := self._wanted.programs.network) and network.restarts:
+                    ready = network.ready(self._wanted, node) or ["true"]
+                    self._agents[node.name] = number, start, _within(machine, ready)
+
+    def restart_agents(self, listening: socket.socket) -> None:
+        """Restart the agent of the network on each node that comes with the word of this cluster."""
+        while True:
+            asked, _ = listening.accept()
+            with asked, suppress(OSError):
+                asked.settimeout(_PATIENCE)
+                word, _, name = asked.makefile(encoding="utf-8").readline().strip().partition(" ")
+                if word != self._wanted.word or name not in self._agents:
+                    asked.sendall(b"another cluster runs on this machine, or its network has no agent\n")
+                    continue
+                number, start, ready = self._agents[name]
+                self.children.end(number)
+                self._agents[name] = start(), start, ready
+                self._until(partial(self._succeeds, ready))
+                if not self._failed:
+                    asked.sendall(f"{own_agents.READY}\n".encode())
 
     def _network(self) -> None:
         # Pods of chains have podperf's run directory of the machine as a volume. The rest of /run is the cluster's own.
@@ -284,8 +316,8 @@ class Inside:
         """Start a part in these groups, by default in those of the control plane."""
         return self.children.start(part, command, self._logs / part, groups or self._groups_of(CONTROL))
 
-    def _run_on(self, node: ClusterNode, program: str, command: Sequence[str]) -> None:
-        self._run(
+    def _run_on(self, node: ClusterNode, program: str, command: Sequence[str]) -> int:
+        return self._run(
             f"{program} of {node.name}",
             command,
             [hierarchies.group_of_programs(each) for each in self._groups_of(node.name)],
@@ -307,6 +339,15 @@ def _end_without_the_command() -> None:
         os._exit(1)
 
 
+def _listen_for_agents() -> socket.socket:
+    """The socket of podperf.kubernetes.own_agents. Only root can open it."""
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(own_agents.SOCKET))
+    own_agents.SOCKET.chmod(0o600)
+    listening.listen()
+    return listening
+
+
 def main(arguments: Sequence[str]) -> None:
     """`python -m podperf.cluster.inside NUMBER`: the file number of the listening socket of the relay."""
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -318,6 +359,7 @@ def main(arguments: Sequence[str]) -> None:
     threading.Thread(target=relay, args=(listening, CONTROL_ADDRESS, API_PORT), daemon=True).start()
     inside = Inside(wanted)
     threading.Thread(target=inside.start, daemon=True).start()
+    threading.Thread(target=inside.restart_agents, args=(_listen_for_agents(),), daemon=True).start()
     inside.children.bury()
 
 

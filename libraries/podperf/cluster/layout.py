@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, ClassVar
 
 from podperf.cluster.programs import GoModule
@@ -124,6 +126,7 @@ class ClusterNetwork(ClusterPart):
     modes: ClassVar[tuple[str, ...]] = ("",)  # the first one is the default
     encapsulations: ClassVar[Mapping[str, str]] = {}  # of frames between nodes, by the mode; other modes have none
     data_plane: ClassVar[str] = "Linux bridge"
+    restarts: ClassVar[bool] = True  # whether its command can be ended and run again, while pods are on the node
     takes: ClassVar[Collection[str]] = ()  # the options of `cluster up` that were seen to work beside this network
 
     @property
@@ -191,6 +194,7 @@ class ClusterLayout:
     images: tuple[Path, ...] = ()  # archives that each node gets
     folder: Path = FOLDER
     groups: tuple[str, ...] = ()  # folders of control groups, one for each hierarchy
+    word: str = field(default_factory=partial(token_hex, 16))  # that no other cluster knows
 
     @property
     def kubeconfig(self) -> Path:

@@ -6,16 +6,16 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError, Unavailable, understood
 from podperf.frames import Address, AddressFamily, Headers
-from podperf.kubernetes import manifests
+from podperf.kubernetes import manifests, own_agents
 from podperf.kubernetes.api import Api, ApiError, log_in
-from podperf.kubernetes.pod_network import PodNetwork
+from podperf.kubernetes.pod_network import PodNetwork, within, word
 from podperf.kubernetes.ports import (
     DISCARDED,
     Outside,
@@ -274,7 +274,23 @@ class KubernetesTester:
             found["policies-added"] = ChangeUnderLoad(words, self._add_policies, _CHANGE)
         if self._settings.destination == "service":
             found["endpoint-added"] = ChangeUnderLoad("a pod is added to a Service", self._add_endpoint, _CHANGE)
+        refused = "" if self._agent_word else own_agents.ELSEWHERE
+        words = "the agent of the network on a node is restarted"
+        found["agent-restarted"] = ChangeUnderLoad(words, self._restart_agent, _CHANGE, refused)
         return found
+
+    @cached_property
+    def _agent_word(self) -> str:
+        """The word by which podperf's own cluster restarts an agent. Empty for other clusters."""
+        if not own_agents.can_restart():
+            return ""
+        with suppress(ApiError):
+            node = self._api.ask("GET", f"/api/v1/nodes/{self.pods[max(self.pods)].facts.node}")
+            return word(within(node, "metadata", "annotations", own_agents.WORD))
+        return ""
+
+    def _restart_agent(self, undo: ExitStack) -> None:
+        own_agents.restart_agent(self._agent_word, self.pods[max(self.pods)].facts.node)
 
     def _add_policies(self, undo: ExitStack) -> None:
         undo.callback(self._place.delete_policies, ADDED)

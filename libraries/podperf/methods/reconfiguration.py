@@ -193,11 +193,13 @@ class Reconfiguration:
         """See FurtherMethod. `amount`: pairs of trials."""
         chain.known_limits()
         offered, settings = chain.sut.changes, chain.further_settings
-        change = cls.wanted or next(iter(offered), "")
+        change = cls.wanted or next((name for name, each in offered.items() if not each.refused), "")
         if change not in offered:
             others = f"; it offers: {', '.join(offered)}" if offered else ""
             wanted = f"the change {change!r}" if change else "a change"
             raise Unavailable(f"{chain.sut.chain} does not offer {wanted} while frames cross{others}")
+        if offered[change].refused:
+            raise Unavailable(offered[change].refused)
         repetitions = settings.reconfigurations if amount is None else round(amount)
         if repetitions < 1:
             raise PodperfError(f"a reconfiguration takes 1 or more pairs of trials, not {repetitions}")

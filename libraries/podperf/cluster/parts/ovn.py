@@ -47,6 +47,7 @@ class Ovn(ClusterNetwork):
     encapsulations: ClassVar[Mapping[str, str]] = {"": "Geneve with an option"}
     data_plane: ClassVar[str] = "Open vSwitch in user space"
     needs_node: ClassVar[bool] = False
+    restarts: ClassVar[bool] = False  # it makes its databases and links anew
     # Their libraries are those of openvswitch-switch-dpdk, which the set-up of podperf installs.
     packages: ClassVar[tuple[str, ...]] = (
         *("openvswitch-common", "openvswitch-switch"),
