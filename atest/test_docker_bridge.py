@@ -12,8 +12,9 @@ import pytest
 from chains import forward, local_testbed, need, send
 from container_engines import docker_programs
 from machine import once_as
+from podperf.addressing import IPV6_ADDRESSES
 from podperf.dataplanes import DATA_PLANES
-from podperf.errors import PodperfError, Unavailable
+from podperf.errors import PodperfError
 from podperf.frames import AddressFamily, Headers
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize
@@ -76,9 +77,12 @@ def test_the_look_alike_says_that_it_is_one() -> None:
     assert "without a Docker daemon" in forward(Chain("docker", 1))["look_alike"]
 
 
-def test_published_ports_have_no_ipv6() -> None:
-    with pytest.raises(Unavailable, match="no IPv6"):
-        forward(Chain(NAME, 1), headers=Headers(AddressFamily.IPV6))
+def test_published_ports_have_ipv6() -> None:
+    need(NAME)
+    told = forward(Chain(NAME, 1), ("84", "1518"), headers=Headers(AddressFamily.IPV6))
+    assert told["docker"]["networks"][0]["EnableIPv6"]
+    to_pod = f"--to-destination [{IPV6_ADDRESSES.right_of(0)}]:5001"
+    assert any("-A DOCKER " in rule and to_pod in rule for rule in told["iptables_nat"])
 
 
 def test_a_daemon_that_ends_is_noticed() -> None:

@@ -14,8 +14,6 @@ from podperf.addressing import SERVICE_PORT
 from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.docker import Docker, OutsideAddresses, nat_rules
 from podperf.dataplanes.docker_daemon import DockerDaemon, lacking
-from podperf.errors import Unavailable
-from podperf.frames import AddressFamily
 from podperf.hosts.base import Host
 from podperf.model import Chain
 from podperf.pods import EngineInterface
@@ -33,8 +31,6 @@ class DockerBridge(Docker):
         return lacking(host)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        if worker.headers.family is not AddressFamily.IPV4:
-            raise Unavailable(f"the networks of {self.name} have no IPv6")
         outside, addresses, last = OutsideAddresses.of(chain, worker), worker.addresses, chain.pods
         daemon = DockerDaemon(worker, undo)
         self.join_ports(worker, outside)
@@ -45,13 +41,13 @@ class DockerBridge(Docker):
         pods = []
         for number in range(1, last + 1):
             ends = (
-                EngineInterface("net1", networks[number - 1], addresses.right_of(number - 1)),
-                EngineInterface("net2", networks[number], addresses.left_of(number)),
+                EngineInterface("net1", networks[number - 1], addresses.on_segment(addresses.right_of(number - 1))),
+                EngineInterface("net2", networks[number], addresses.on_segment(addresses.left_of(number))),
             )
-            published = [f"{outside.left}:{SERVICE_PORT}:{SERVICE_PORT}/udp"] if number == 1 else []
+            published = [f"{addresses.with_port(outside.left, SERVICE_PORT)}:{SERVICE_PORT}/udp"] if number == 1 else []
             if number == last:
                 port = OTHER_PORT if last == 1 else SERVICE_PORT
-                published.append(f"{outside.right}:{SERVICE_PORT}:{port}/udp")
+                published.append(f"{addresses.with_port(outside.right, SERVICE_PORT)}:{port}/udp")
             pods.append(daemon.pods.start_connected(f"pod{number}", ends, published, undo))
         running = self.forward(replace(worker, pods=daemon.pods), pods, outside)
         if last == 1:

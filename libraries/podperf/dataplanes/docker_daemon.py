@@ -13,6 +13,7 @@ from typing import Any
 
 from podperf.dataplanes.base import Worker
 from podperf.errors import PodperfError
+from podperf.frames import AddressFamily
 from podperf.hosts.base import Host, json_answer, shell_script
 from podperf.hosts.linux import await_success
 from podperf.hosts.run_directory import RUN_DIRECTORY
@@ -22,6 +23,8 @@ from podperf.pods import DockerPods
 PROGRAMS = ("docker", "dockerd", "containerd", "runc", "iptables")
 GROUP = "podperf-docker"  # the control group of all containers
 START_TIMEOUT = 60.0  # seconds, on an emulated CPU
+# Docker makes its rules for IPv4 only by default. Before version 27, those for IPv6 are an experiment.
+_IPV6 = {AddressFamily.IPV6: ("--experimental", "--ip6tables")}
 # Mounts and processes end with the first process, also after a kill.
 _ALONE = ("unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 _PRIVATE = ("sh", "-ec", shell_script("private_docker.sh", beside=__file__), "sh")
@@ -52,6 +55,7 @@ class DockerDaemon:
             *("dockerd", "--host", address, "--pidfile", f"{folder}/pid", "--data-root", f"{folder}/data"),
             *("--exec-root", f"{folder}/exec", "--bridge", "none", "--storage-driver", "vfs"),
             *("--cgroup-parent", f"/{GROUP}", "--exec-opt", "native.cgroupdriver=cgroupfs"),
+            *_IPV6.get(worker.headers.family, ()),
         ]
         self._process = host.spawn(*_ALONE, *_PRIVATE, str(RUN_DIRECTORY), folder, *daemon)
         undo.callback(self._process.stop, 0.1)  # the daemon is alone with its processes and files

@@ -36,8 +36,8 @@ class DockerMacvlan(KernelPods):
         pods = []
         for number in range(1, chain.pods + 1):
             ends = (
-                EngineInterface("net1", networks[number - 1], addresses.right_of(number - 1)),
-                EngineInterface("net2", networks[number], addresses.left_of(number)),
+                EngineInterface("net1", networks[number - 1], addresses.on_segment(addresses.right_of(number - 1))),
+                EngineInterface("net2", networks[number], addresses.on_segment(addresses.left_of(number))),
             )
             pods.append(daemon.pods.start_connected(f"pod{number}", ends, (), undo))
         entries = forward_along(pods, worker)

@@ -50,16 +50,21 @@ _ENTER = ("nsenter", "--mount", "--ipc", "--uts", "--pid", "--root", "--wd")
 
 @dataclass(frozen=True)
 class EngineInterface:
-    """An interface of a pod in a network of the engine, with an address without its prefix length."""
+    """An interface of a pod in a network of the engine, with an address and the length of its prefix."""
 
     name: str
     network: str
     address: str
 
     @property
+    def alone(self) -> str:
+        """The address without the length of its prefix."""
+        return self.address.partition("/")[0]
+
+    @property
     def ip(self) -> tuple[str, str]:
         """The option of the command line for the address."""
-        return "--ip6" if ":" in self.address else "--ip", self.address
+        return "--ip6" if ":" in self.address else "--ip", self.alone
 
 
 class EnginePods(PodRuntime):
@@ -132,9 +137,11 @@ class EnginePods(PodRuntime):
             link, given = ("link", "set", "dev"), f"eth{number}"
             down, rename, up = (*link, given, "down"), (*link, given, "name", end.name), (*link, end.name, "up")
             unlike_default = {f"net__ipv4__conf__{given}__{each}": 0 for each in ("rp_filter", "send_redirects")}
-            unlike_default[f"net__ipv6__conf__{given}__keep_addr_on_down"] = 1
-            configure(pod.host, down, rename, up, **unlike_default)
-            pod.interfaces[end.name] = PodInterface(end.name, mac_address(pod.host, end.name), end.address)
+            # Docker 20 switches IPv6 off on an interface when it connects a further one, and addresses go.
+            again = [("address", "replace", end.address, "dev", end.name, "nodad")] if ":" in end.address else []
+            unlike_default |= {f"net__ipv6__conf__{given}__disable_ipv6": 0} if again else {}
+            configure(pod.host, down, rename, up, *again, **unlike_default)
+            pod.interfaces[end.name] = PodInterface(end.name, mac_address(pod.host, end.name), end.alone)
         return pod
 
     def _start(
