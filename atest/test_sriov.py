@@ -229,7 +229,7 @@ def test_what_a_killed_run_left_is_taken_back_by_the_next(lab: Lab, chain: Chain
 def hold(topology: Topology, chain: Chain, pipe: Any) -> None:
     """The run that the test kills: it builds a chain, says so, and keeps the chain."""
     with ExitStack() as undo:
-        lab = Lab(topology, log_in("worker", topology.workers[0].ssh, LocalHost(), undo))
+        lab = Lab(topology, [log_in("worker", topology.workers[0].ssh, LocalHost(), undo)])
         undo.enter_context(lab.testbed.build(chain, FrameSize.parse(64)))
         pipe.send("up")
         pipe.recv()

@@ -1,24 +1,25 @@
-"""Boots the virtual worker as a lab's worker. A boot takes a minute. The first build of the image takes minutes."""
+"""Boots virtual workers as those of a lab. A boot takes a minute. The first build of the image takes minutes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
-from chains import remote_testbed
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.model import VirtualFunctionSettings
-from podperf.testbed.access import log_in
+from podperf.run import session
+from podperf.testbed.access import machines_of
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
-from podperf.virtual_worker.boot import boot, unavailable
+from podperf.virtual_worker.boot import unavailable
 from robot_run import ROOT
 
 TOPOLOGY = ROOT / "topologies" / "virtual.yaml"
@@ -46,19 +47,25 @@ def need_qemu() -> None:
 
 @dataclass(frozen=True)
 class Lab:
-    """The virtual worker, and a testbed with it."""
+    """Virtual workers from left to right, and a testbed with them."""
 
     topology: Topology
-    worker: Host
+    workers: Sequence[Host]
+
+    @property
+    def worker(self) -> Host:
+        """The only worker."""
+        (worker,) = self.workers
+        return worker
 
     @property
     def testbed(self) -> Testbed:
         """The testbed of this lab."""
-        return remote_testbed(self.worker, self.topology)
+        return Testbed.on(self.topology, LocalHost(), self.workers)
 
     def state(self) -> str:
-        """The drivers, interfaces, namespaces and free hugepages of the worker."""
-        return self.worker.ask("sh", "-c", _STATE).stdout
+        """The drivers, interfaces, namespaces and free hugepages of the workers."""
+        return "".join(worker.ask("sh", "-c", _STATE).stdout for worker in self.workers)
 
     def with_functions(self, settings: VirtualFunctionSettings) -> Lab:
         """This lab with other settings of virtual functions."""
@@ -67,9 +74,10 @@ class Lab:
 
 
 @contextmanager
-def booted() -> Iterator[Lab]:
-    """A virtual worker that is up until the context ends."""
+def booted(file: Path = TOPOLOGY) -> Iterator[Lab]:
+    """The virtual workers of a topology file, which are up until the context ends."""
     need_qemu()
     with RunLock(), ExitStack() as undo:
-        topology = boot(LocalHost(), print, undo).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
-        yield Lab(topology, log_in("worker", topology.workers[0].ssh, LocalHost(), undo))
+        topology, _ = session.booted(load_topology(file, DATA_PLANES), LocalHost(), print, undo)
+        _, *workers = machines_of(topology, LocalHost(), undo)
+        yield Lab(topology, workers)

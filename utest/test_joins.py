@@ -95,9 +95,22 @@ def test_both_ends_of_wireguard_know_the_key_and_the_address_of_the_other() -> N
     for machine, peer, address in zip(
         machines, ("public2", "public1"), ("169.254.100.2", "169.254.100.1"), strict=True
     ):
-        (line,) = (each for each in machine.commands if each.startswith("wg set"))
+        (line,) = (each for each in machine.commands if each.startswith("wg set") and "endpoint" in each)
         assert f"peer {peer} endpoint {address}:51820 allowed-ips 0.0.0.0/0,::/0" in line
         assert "private" not in line.replace("private-key /dev/stdin", ""), "others can read the arguments of a command"
+
+
+def test_one_end_of_wireguard_begins_the_handshake_and_both_have_it_before_test_frames_come() -> None:
+    one, other = (Machine(answers=KERNEL, patient=True) for _ in range(2))
+    joined("wireguard", one, other)
+    *_, begins, waits, ends = one.commands
+    assert begins.endswith("peer public persistent-keepalive 1") and ends.endswith("persistent-keepalive off")
+    assert "latest-handshakes" in waits and waits.endswith("join-right")
+    assert "latest-handshakes" in other.commands[-1] and other.commands[-1].endswith("join-left")
+    assert not any("keepalive" in line for line in other.commands)
+    silent = Machine(answers=KERNEL, patient=True, refused={"timeout 30": ""})
+    with pytest.raises(PodperfError, match="scripted host made no handshake by WireGuard in 30 s"):
+        joined("wireguard", silent, silent)
 
 
 @pytest.mark.parametrize(("join", "mtu"), [("cable", 1500), ("vlan", 1504), ("vxlan", 1550), ("ipip", 1520)])
@@ -206,6 +219,14 @@ def test_the_record_tells_bytes_mtu_offloads_and_the_cpus_that_encapsulate() -> 
         "encapsulates_on_cpu": 1,  # which receives from the left
         "decapsulates_on_cpu": 2,
     }
+
+
+@pytest.mark.parametrize(("state", "by"), [("on", "the port (tx-vlan-offload)"), ("off", "the kernel")])
+def test_the_record_tells_whether_the_port_inserts_the_tag_of_a_vlan(state: str, by: str) -> None:
+    answers = {"ethtool -k ens": f"Features:\ntx-vlan-offload: {state}", **KERNEL}
+    one, other = joined("vlan", *(Machine(answers=answers, patient=True) for _ in range(2)))
+    found = describe_join("vlan", {"first": one, "second": other})
+    assert [each["encapsulated_by"] for each in found["interfaces"].values()] == [by, by]
 
 
 def test_one_worker_has_nothing_to_join() -> None:

@@ -288,6 +288,22 @@ CASES: dict[str, str | tuple[str, ...]] = {
         "4: tester.ports.left.interface: found 'a'; allowed: nothing, as the run makes the ports of a virtual worker",
         "4: tester.ports.right.interface: found 'b'; allowed: nothing, as the run makes the ports of a virtual worker",
     ),
+    "workers: [{connection: virtual}, {connection: virtual}]\n"
+    "tester: {ports: {left: {interface: a}, right: {interface: b}}}": (
+        "4: tester.ports.left.interface: found 'a'; allowed: nothing, as the run makes the ports of a virtual worker",
+        "4: tester.ports.right.interface: found 'b'; allowed: nothing, as the run makes the ports of a virtual worker",
+    ),
+    "workers: [{connection: virtual}, {connection: virtual, ports: {left: {interface: a}, right: {interface: b}}}]": (
+        "3: workers[1].ports.left.interface: found 'a'; "
+        "allowed: nothing, as the run makes the ports of a virtual worker",
+        "3: workers[1].ports.right.interface: found 'b'; "
+        "allowed: nothing, as the run makes the ports of a virtual worker",
+    ),
+    "workers: [{connection: virtual}, "
+    "{connection: ssh, ssh: {address: a}, ports: {left: {interface: a}, right: {interface: b}}}]": (
+        "3: workers[0].connection: found 'virtual'; "
+        "allowed: ssh for each of several workers, or local or virtual for all of them"
+    ),
     "workers: [{connection: counted}]\ntester: {connection: ssh, ssh: {address: a}}": (
         "4: tester.connection: found 'ssh'; allowed: local with a counted machine, which has the tester inside"
     ),
@@ -306,8 +322,10 @@ CASES: dict[str, str | tuple[str, ...]] = {
     f"workers: [{', '.join(['{}'] * 9)}]": "3: workers: found a list; allowed: a list of 1 to 8",
     "workers: {cpus: 1}": "3: workers: found a mapping; allowed: a list of 1 to 8",
     "workers:\n  - {cpus: 1}\n  - {connection: virtual}": (
-        "4: workers[0].connection: found nothing; allowed: ssh for each of several workers, or local for all of them",
-        "5: workers[1].connection: found 'virtual'; allowed: ssh for each of several workers, or local for all of them",
+        "4: workers[0].connection: found nothing; "
+        "allowed: ssh for each of several workers, or local or virtual for all of them",
+        "5: workers[1].connection: found 'virtual'; "
+        "allowed: ssh for each of several workers, or local or virtual for all of them",
     ),
     "workers:\n  - connection: local\n  - {connection: local, ports: {left: {interface: a}}}": (
         "5: workers[1].ports: found a mapping; allowed: nothing, as the run makes the cables of several local workers"

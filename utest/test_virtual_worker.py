@@ -19,7 +19,7 @@ from podperf.model import Trial, TrialResult
 from podperf.testers.base import UNPACED, TesterLimits
 from podperf.topology import PortSettings, SshSettings, WorkerPortSettings, load_topology
 from podperf.virtual_worker import boot, image
-from podperf.virtual_worker.boot import LEFT, RIGHT, Accelerator, Machine, VirtualWorker, qemu_command
+from podperf.virtual_worker.boot import LEFT, RIGHT, Accelerator, Machine, VirtualLab, VirtualWorker, qemu_command
 from podperf.virtual_worker.image import Image, Recipe, usual_recipe
 from traffic import TRAFFIC
 
@@ -99,13 +99,11 @@ def test_a_booted_worker_is_a_lab_to_all_that_follows() -> None:
     topology = load_topology(TOPOLOGIES / "virtual.yaml")
     assert not topology.external
     ssh = SshSettings("127.0.0.1", 40022, "root", "/cache/id", "/cache/known_hosts")
-    worker = VirtualWorker(
-        ssh,
-        (WorkerPortSettings(LEFT.interface, LEFT.pci), WorkerPortSettings(RIGHT.interface, RIGHT.pci)),
-        (PortSettings("left", "podperf-ports"), PortSettings("right", "podperf-ports")),
-        None,  # type: ignore[arg-type]
-    )
-    lab = worker.as_lab(topology)
+    ports = (WorkerPortSettings(LEFT.interface, LEFT.pci), WorkerPortSettings(RIGHT.interface, RIGHT.pci))
+    worker = VirtualWorker(ssh, ports, None)  # type: ignore[arg-type]
+    ends = (PortSettings("left", "podperf-ports"), PortSettings("right", "podperf-ports"))
+    booted = VirtualLab((worker,), ends)
+    lab = booted.as_lab(topology)
     assert (lab.workers[0].connection, lab.workers[0].ssh) == ("ssh", ssh)
     assert (lab.tester.left.interface, lab.tester.right.namespace) == ("left", "podperf-ports")
     assert lab.workers[0].right is not None and lab.workers[0].right.pci == RIGHT.pci
@@ -113,7 +111,26 @@ def test_a_booted_worker_is_a_lab_to_all_that_follows() -> None:
     assert lab.tester.maximum_load == 5000, "more the emulated cards lose by themselves"
     assert "emulated" in lab.not_comparable
     own = replace(topology, not_comparable="mine", tester=replace(topology.tester, maximum_load=800.0))
-    assert (worker.as_lab(own).not_comparable, worker.as_lab(own).tester.maximum_load) == ("mine", 800)
+    assert (booted.as_lab(own).not_comparable, booted.as_lab(own).tester.maximum_load) == ("mine", 800)
+    second = replace(worker, ssh=replace(ssh, port=40023))
+    pair = VirtualLab((worker, second), ends).as_lab(load_topology(TOPOLOGIES / "two_virtual_workers.yaml"))
+    assert [each.ssh.port for each in pair.workers] == [40022, 40023]
+    assert not pair.external and not pair.one_machine
+
+
+def test_two_workers_have_a_cable_that_nobody_else_reaches_and_different_addresses() -> None:
+    first, second = (qemu_command(Machine(IMAGE, "tcg", 40022 + number, number, last=1)) for number in range(2))
+    one, other = "/cache/1234/cable-0-right", "/cache/1234/cable-1-left"
+    assert [word for word in first if word.startswith(("tap,", "dgram,"))] == [
+        "tap,id=left,ifname=podperf-left,script=no,downscript=no",
+        f"dgram,id=right,local.type=unix,local.path={one},remote.type=unix,remote.path={other}",
+    ]
+    assert [word for word in second if word.startswith(("tap,", "dgram,"))] == [
+        f"dgram,id=left,local.type=unix,local.path={other},remote.type=unix,remote.path={one}",
+        "tap,id=right,ifname=podperf-right,script=no,downscript=no",
+    ]
+    macs = re.findall(r"mac=([0-9a-f:]+)", " ".join([*first, *second]))
+    assert len(set(macs)) == 4
 
 
 def test_only_root_reaches_the_keys_of_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +248,7 @@ def switch_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SwitchOn:
         said: list[str] = []
         host = Switch(*consoles, boot=boot_id)
         with ExitStack() as undo:
-            boot._switch_on(host, Image(tmp_path), 40022, said.append, undo)  # type: ignore[arg-type]
+            boot._switch_on(host, Machine(Image(tmp_path), "tcg", 40022), said.append, undo)  # type: ignore[arg-type]
         return host.accelerators, said
 
     return switch_on

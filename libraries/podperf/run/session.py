@@ -237,7 +237,7 @@ def booted(
 ) -> tuple[Topology, CountedMachine | None]:
     """The same testbed with its own machines up, as a lab behind SSH, until `undo`; and its counted machine."""
     if topology.virtual:
-        topology = boot_virtual(host, say, undo).as_lab(topology)
+        topology = boot_virtual(host, say, undo, len(topology.workers)).as_lab(topology)
     if not topology.counts_instructions:
         return topology, None
     counted = boot_counted(host, topology.workers[0].counted, say, undo)

@@ -176,8 +176,11 @@ def _one_machine(sound: Sound) -> bool:
 
 def _all_here(sound: Sound) -> bool:
     """Whether all workers and the tester are on this machine, and the run makes their ports."""
-    here = all(sound.value(*worker, "connection") == "local" for worker in _workers(sound))
-    return here and sound.value("tester", "connection") != "ssh"
+    return _all_workers_are(sound, "local") and sound.value("tester", "connection") != "ssh"
+
+
+def _all_workers_are(sound: Sound, connection: str) -> bool:
+    return all(sound.value(*worker, "connection") == connection for worker in _workers(sound))
 
 
 def _any_worker_is(sound: Sound, connection: str) -> bool:
@@ -203,10 +206,10 @@ def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
 
 def _worker_disagreements(sound: Sound, worker: Pointer, *, of_several: bool) -> Iterator[Problem]:
     connection = sound.value(*worker, "connection")
-    if of_several and connection != "ssh":
+    if of_several and connection != "ssh" and not _all_workers_are(sound, "virtual"):
         there, all_here = (*worker, "connection"), _all_here(sound)
         if sound.value(*worker) is not None and (connection is not None or not sound.given(*there)) and not all_here:
-            yield sound.problem(there, "ssh for each of several workers, or local for all of them")
+            yield sound.problem(there, "ssh for each of several workers, or local or virtual for all of them")
         if all_here and sound.given(*worker, "ports"):
             yield sound.problem((*worker, "ports"), "nothing, as the run makes the cables of several local workers")
         return
@@ -276,13 +279,14 @@ def _address_clashes(sound: Sound) -> Iterator[Problem]:
 
 def _virtual_disagreements(sound: Sound, worker: Pointer) -> Iterator[Problem]:
     """The run makes both ends of the cables of a virtual worker."""
-    for machine in (_TESTER, worker):
+    machines = (_TESTER, worker) if worker == _workers(sound)[0] else (worker,)
+    for machine in machines:
         for side in _SIDES:
             for key in ("interface", "pci", "driver"):
                 if sound.given(*machine, "ports", side, key):
                     allowed = "nothing, as the run makes the ports of a virtual worker"
                     yield sound.problem((*machine, "ports", side, key), allowed)
-    if _has_own_ports(sound):
+    if _TESTER in machines and _has_own_ports(sound):
         allowed = "with `connection: virtual` software, or a TRex that podperf starts on ports of the kernel"
         yield sound.problem(("tester", "type"), allowed)
 

@@ -16,8 +16,9 @@ def main() -> int:
     """Exit code 0 after Ctrl-C, 1 if the virtual worker does not boot or ends by itself."""
     try:
         with RunLock(), ExitStack() as undo:
-            worker = boot(LocalHost(), lambda text: print(text, flush=True), undo)
-            for near, far in zip(worker.tester_ports, worker.worker_ports, strict=True):
+            lab = boot(LocalHost(), lambda text: print(text, flush=True), undo)
+            (worker,) = lab.workers
+            for near, far in zip(lab.tester_ports, worker.ports, strict=True):
                 print(f"{near.interface} in namespace {near.namespace} is cabled to its {far.interface} ({far.pci})")
             print(shlex.join(worker.ssh_command), flush=True)
             while True:  # show the lines of its console

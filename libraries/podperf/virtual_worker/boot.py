@@ -1,10 +1,10 @@
-"""Boots the virtual worker, and describes it as a worker in a lab: an address, a key, two ports."""
+"""Boots virtual workers, and describes them as workers in a lab: each has an address, a key and two ports."""
 
 from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,15 +25,14 @@ QEMU = "qemu-system-x86_64"
 class NumaNode:
     """A socket with its memory and one port: an Intel 82576 (`igb`), which has virtual functions.
 
-    `bus` is the PCI bus of the port. The tap interface `tap` of this machine is the other end of the port's cable.
+    `bus` is the PCI bus of the port. `side` is the side of the worker that the port is on.
     """
 
     cpus: tuple[int, ...]
     memory_mib: int
     hugepages: int  # of 2 MiB
     bus: int
-    tap: str
-    mac: str
+    side: Literal["left", "right"]
 
     @property
     def interface(self) -> str:
@@ -43,21 +42,48 @@ class NumaNode:
     def pci(self) -> str:
         return f"0000:{self.bus:02x}:00.0"
 
+    @property
+    def tap(self) -> str:
+        """The interface of this machine at the other end of the cable, if this is a port of the outermost worker."""
+        return f"podperf-{self.side}"
+
 
 # Four CPUs each: a published placement puts a switch, two pods and all other work on one node.
-LEFT = NumaNode((0, 1, 2, 3), 1536, 256, 0x21, "podperf-left", "52:54:00:70:66:00")
-RIGHT = NumaNode((4, 5, 6, 7), 1536, 256, 0x41, "podperf-right", "52:54:00:70:66:01")
+LEFT = NumaNode((0, 1, 2, 3), 1536, 256, 0x21, "left")
+RIGHT = NumaNode((4, 5, 6, 7), 1536, 256, 0x41, "right")
 ISOLATED = "6-7"  # The kernel moves no process to these CPUs by itself, as on the measuring CPUs of a lab.
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One virtual worker. `ssh_port` of this machine's loopback leads to its SSH server. It has no other network."""
+    """One of several virtual workers in a row. It has the `number` from the left, and `last` is the last number.
+
+    `ssh_port` of this machine's loopback leads to its SSH server. The cables lead to the next workers, and from the
+    outermost workers to the tester. It has no other network.
+    """
 
     image: Image
     accelerator: Accelerator
     ssh_port: int
+    number: int = 0
+    last: int = 0
     nodes: tuple[NumaNode, ...] = (LEFT, RIGHT)
+
+    def mac(self, node: NumaNode) -> str:
+        """The MAC of a port."""
+        return f"52:54:00:70:{0x66 + self.number:02x}:{self.nodes.index(node):02x}"
+
+    def cable(self, node: NumaNode) -> str:
+        """The cable of a port, as QEMU's -netdev has it: a tap interface, or a socket that only the next worker has."""
+        other, far = (self.number - 1, RIGHT) if node.side == "left" else (self.number + 1, LEFT)
+        if not 0 <= other <= self.last:
+            return f"tap,id={node.side},ifname={node.tap},script=no,downscript=no"
+        own, remote = self.socket(node), replace(self, number=other).socket(far)
+        return f"dgram,id={node.side},local.type=unix,local.path={own},remote.type=unix,remote.path={remote}"
+
+    def socket(self, node: NumaNode) -> Path:
+        """The file of a port's socket. A killed run leaves it, and the next QEMU makes it anew."""
+        return self.image.folder / f"cable-{self.number}-{node.side}"
 
 
 def qemu_command(machine: Machine) -> list[str]:
@@ -80,7 +106,7 @@ def _words(machine: Machine) -> Iterator[str]:
     yield from ("-smp", f"{sum(len(node.cpus) for node in nodes)},sockets={len(nodes)}")
     yield from ("-m", str(sum(node.memory_mib for node in nodes)))
     for number, node in enumerate(nodes):
-        yield from _node_words(number, node)
+        yield from _node_words(machine, number, node)
     yield from ("-numa", "dist,src=0,dst=1,val=21")
     forward = f"hostfwd=tcp:127.0.0.1:{machine.ssh_port}-:22"
     yield from ("-netdev", f"user,id=management,restrict=on,ipv6=off,{forward}")
@@ -91,7 +117,7 @@ def _words(machine: Machine) -> Iterator[str]:
     yield from ("-kernel", str(image.kernel), "-initrd", str(image.initramfs), "-append", _kernel_words(nodes))
 
 
-def _node_words(number: int, node: NumaNode) -> Iterator[str]:
+def _node_words(machine: Machine, number: int, node: NumaNode) -> Iterator[str]:
     memory = f"memory-backend-ram,id=memory{number},size={node.memory_mib}M"
     yield from ("-object", memory)
     yield from ("-numa", f"node,nodeid={number},cpus={node.cpus[0]}-{node.cpus[-1]},memdev=memory{number}")
@@ -99,8 +125,8 @@ def _node_words(number: int, node: NumaNode) -> Iterator[str]:
     # The root port alone uses the bus number before the NIC port's. So the bus behind the root port is the NIC port's.
     bridge = f"pxb-pcie,id=bus{number},bus=pcie.0,bus_nr={node.bus - 1},numa_node={number},addr={8 + number}"
     yield from ("-device", bridge, "-device", root_port)
-    yield from ("-netdev", f"tap,id=tap{number},ifname={node.tap},script=no,downscript=no")
-    yield from ("-device", f"igb,bus=port{number},netdev=tap{number},mac={node.mac},romfile=")
+    yield from ("-netdev", machine.cable(node))
+    yield from ("-device", f"igb,bus=port{number},netdev={node.side},mac={machine.mac(node)},romfile=")
 
 
 def _kernel_words(nodes: tuple[NumaNode, ...]) -> str:
@@ -129,11 +155,10 @@ PATIENCE: dict[Accelerator, float] = {"kvm": 30.0, "tcg": 120.0}  # seconds from
 
 @dataclass(frozen=True)
 class VirtualWorker:
-    """A worker that is up: its SSH settings, its ports, and the tester's ports at the other ends of the cables."""
+    """A worker that is up: its SSH settings, its left and right port, and its QEMU."""
 
     ssh: SshSettings
-    worker_ports: tuple[WorkerPortSettings, WorkerPortSettings]  # left, right
-    tester_ports: tuple[PortSettings, PortSettings]
+    ports: tuple[WorkerPortSettings, WorkerPortSettings]
     process: Process
 
     @property
@@ -142,8 +167,16 @@ class VirtualWorker:
         words = [word for option in options for word in ("-o", option)]
         return ["ssh", "-p", str(self.ssh.port), "-i", str(self.ssh.key), *words, f"{self.ssh.user}@{self.ssh.address}"]
 
+
+@dataclass(frozen=True)
+class VirtualLab:
+    """Workers that are up, from left to right, and the tester's ports at the outer ends of their cables."""
+
+    workers: tuple[VirtualWorker, ...]
+    tester_ports: tuple[PortSettings, PortSettings]
+
     def as_lab(self, topology: Topology) -> Topology:
-        """The topology of a lab with this worker. The rest of podperf does not know that the worker is virtual.
+        """The topology of a lab with these workers. The rest of podperf does not know that they are virtual.
 
         This topology limits the load to the maximum of the emulated cards, and says that figures are not comparable. A
         load or a reason in the given topology has precedence.
@@ -152,13 +185,14 @@ class VirtualWorker:
             replace(settings, interface=port.interface, namespace=port.namespace)
             for settings, port in zip((topology.tester.left, topology.tester.right), self.tester_ports, strict=True)
         )
-        (settings,) = topology.workers
-        left_port, right_port = self.worker_ports
-        worker = replace(settings, connection="ssh", ssh=self.ssh, left=left_port, right=right_port)
+        workers = tuple(
+            replace(settings, connection="ssh", ssh=worker.ssh, left=worker.ports[0], right=worker.ports[1])
+            for settings, worker in zip(topology.workers, self.workers, strict=True)
+        )
         load = topology.tester.maximum_load or MAXIMUM_LOAD
         tester = replace(topology.tester, left=left, right=right, maximum_load=load)
         reason = topology.not_comparable or NOT_COMPARABLE
-        return replace(topology, tester=tester, workers=(worker,), not_comparable=reason)
+        return replace(topology, tester=tester, workers=workers, not_comparable=reason)
 
 
 def unavailable(host: Host) -> str | None:
@@ -170,35 +204,39 @@ def unavailable(host: Host) -> str | None:
     return None
 
 
-def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> VirtualWorker:
-    """Boot the virtual worker until `undo`. Builds its image first if there is none.
+def boot(host: Host, say: Callable[[str], None], undo: ExitStack, number: int = 1) -> VirtualLab:
+    """Boot this number of virtual workers until `undo`. Builds their image first if there is none.
 
-    QEMU uses KVM if KVM really boots the worker, and otherwise emulates the CPUs. Unavailable if a package is missing.
-    PodperfError, with the last lines of the console, if the worker does not come up.
+    QEMU uses KVM if KVM really boots a worker, and otherwise emulates the CPUs. Unavailable if a package is missing.
+    PodperfError, with the last lines of the console, if a worker does not come up.
     """
     if reason := unavailable(host):
         raise Unavailable(reason)
     image = ready_image(host, say)
-    port = _free_port()
     namespace = add_namespace(host, NAMESPACE, undo).namespace
-    process = _switch_on(host, image, port, say, undo)
+    machines = [Machine(image, "tcg", _free_port(), each, number - 1) for each in range(number)]
+    known_hosts = _known_hosts(image, [machine.ssh_port for machine in machines])
+    ports = tuple(WorkerPortSettings(node.interface, node.pci) for node in (LEFT, RIGHT))
+    workers = [
+        VirtualWorker(
+            SshSettings(ADDRESS, machine.ssh_port, "root", str(image.key), known_hosts),
+            (ports[0], ports[1]),
+            _switch_on(host, machine, say, undo),
+        )
+        for machine in machines
+    ]
     tester_ports = []
-    for side, node in (("left", LEFT), ("right", RIGHT)):
+    for node in (LEFT, RIGHT):
         # After the start of QEMU, because QEMU looks for its taps in its own namespace. The taps end with QEMU.
-        ip(host, "link", "set", "dev", node.tap, "netns", namespace, "name", side)
-        ip(host, "-n", namespace, "link", "set", "dev", side, "up")
-        tester_ports.append(PortSettings(side, namespace))
-    return VirtualWorker(
-        SshSettings(ADDRESS, port, "root", str(image.key), _known_hosts(image, port)),
-        (WorkerPortSettings(LEFT.interface, LEFT.pci), WorkerPortSettings(RIGHT.interface, RIGHT.pci)),
-        (tester_ports[0], tester_ports[1]),
-        process,
-    )
+        ip(host, "link", "set", "dev", node.tap, "netns", namespace, "name", node.side)
+        ip(host, "-n", namespace, "link", "set", "dev", node.side, "up")
+        tester_ports.append(PortSettings(node.side, namespace))
+    return VirtualLab(tuple(workers), (tester_ports[0], tester_ports[1]))
 
 
-def _known_hosts(image: Image, port: int) -> str:
+def _known_hosts(image: Image, ports: Sequence[int]) -> str:
     path = image.folder / "known_hosts"  # only one run at a time uses this file
-    path.write_text(f"[{ADDRESS}]:{port} {image.host_key}\n")
+    path.write_text("".join(f"[{ADDRESS}]:{port} {image.host_key}\n" for port in ports))
     return str(path)
 
 
@@ -209,25 +247,26 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _switch_on(host: Host, image: Image, port: int, say: Callable[[str], None], undo: ExitStack) -> Process:
-    """A machine that is ready. /dev/kvm may exist and not work, so only a boot shows whether KVM works."""
-    gave_up = (
-        image.folder / "kvm-gave-up"
-    )  # counts until the next boot of this machine, because each attempt takes 15 s
+def _switch_on(host: Host, machine: Machine, say: Callable[[str], None], undo: ExitStack) -> Process:
+    """The machine, ready. /dev/kvm may exist and not work, so only a boot shows whether KVM works.
+
+    A KVM that gave up is not tried again before the next boot of this machine, because each attempt takes 15 s.
+    """
+    gave_up = machine.image.folder / "kvm-gave-up"
     this_boot = host.get("/proc/sys/kernel/random/boot_id").decode()
     if KVM.exists() and not (gave_up.exists() and gave_up.read_text() == this_boot):
         try:
-            return _started(host, Machine(image, "kvm", port), say, undo)
+            return _started(host, replace(machine, accelerator="kvm"), say, undo)
         except PodperfError as error:
             say(f"virtual worker: KVM cannot boot it here ({error}); emulating its CPUs, which is slower")
             if KVM_GAVE_UP in str(error):
                 gave_up.write_text(this_boot)
     for _ in range(ATTEMPTS - 1):
         try:
-            return _started(host, Machine(image, "tcg", port), say, undo)
+            return _started(host, machine, say, undo)
         except PodperfError as error:
             say(f"{error}; once more")
-    return _started(host, Machine(image, "tcg", port), say, undo)
+    return _started(host, machine, say, undo)
 
 
 def _started(host: Host, machine: Machine, say: Callable[[str], None], undo: ExitStack) -> Process:
@@ -235,6 +274,8 @@ def _started(host: Host, machine: Machine, say: Callable[[str], None], undo: Exi
     say(f"virtual worker: booting it by {machine.accelerator.upper()}")
     process = host.spawn(*qemu_command(machine))
     undo.callback(process.stop)
+    for node in machine.nodes:
+        undo.callback(machine.socket(node).unlink, missing_ok=True)
     last: list[str] = []
     try:
         while (line := _console_line(process, began + PATIENCE[machine.accelerator])) != READY:

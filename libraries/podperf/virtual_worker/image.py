@@ -28,7 +28,7 @@ PACKAGES = (
     *("linux-image-amd64/bookworm-backports", "initramfs-tools", "kmod", "tini"),  # to boot
     *("openssh-server", "python3", "procps", "debianutils", "pciutils", "numactl"),  # for podperf to work on it
     *("iproute2", "ethtool", "nftables", "iptables", "tcpdump", "iputils-ping", "bpftool", "libbpf1"),
-    "containernetworking-plugins",
+    *("containernetworking-plugins", "bird2", "wireguard-tools"),
     *("openvswitch-switch", "openvswitch-switch-dpdk", "dpdk", "dpdk-dev", "librte-mempool-ring23"),
     *(f"librte-net-{kind}23" for kind in ("e1000-", "virtio", "af-packet", "af-xdp", "tap", "memif", "vhost")),
 )

@@ -28,7 +28,13 @@ _ENDS = ("local", "LOCAL", "remote", "REMOTE")
 # WireGuard fills packets up to a multiple of 16 bytes.
 JOINS: Mapping[str, Join] = {
     CABLE: Join("a cable", "IEEE 802.3"),
-    "vlan": Link("a VLAN", "IEEE 802.1Q", 4, kind="vlan", settings=("id", "100"), module="8021q"),
+    "vlan": Link(
+        *("a VLAN", "IEEE 802.1Q", 4),
+        kind="vlan",
+        settings=("id", "100"),
+        module="8021q",
+        offload="tx-vlan-offload",
+    ),
     "vxlan": Link(
         *("VXLAN", "RFC 7348", 50),
         kind="vxlan",

@@ -70,12 +70,11 @@ class Join:
     def describe(self, end: JoinEnd) -> Mapping[str, Any]:
         """An end after `connect`, as the kernel has it."""
         link = link_named(end.worker.host, end.port.interface, "-details")
-        told = end.worker.host.ask("ethtool", "-k", end.port.interface, check=False, assumed="").stdout
         return {
             "interface": end.port.interface,
             "mtu": link["mtu"],
             "settings": link.get("linkinfo", {}).get("info_data"),
-            "offloads": sorted(name for name, state in parse_ethtool(told).items() if state.startswith("on")),
+            "offloads": _offloads(end.worker.host, end.port.interface),
         }
 
 
@@ -87,6 +86,7 @@ class Link(Join):
     kind: str = ""
     settings: Sequence[str] = ()
     module: str = ""  # that the kernel loads for it
+    offload: str = ""  # of the port, by ethtool(8): if it is on, the port encapsulates
 
     def unavailable(self, host: Host, undo: ExitStack) -> str | None:
         unload_at_the_end(host, self.module, undo)
@@ -109,7 +109,10 @@ class Link(Join):
         return replace(port, mac=mac_address(host, name), peer_mac=other.port.mac)
 
     def describe(self, end: JoinEnd) -> Mapping[str, Any]:
-        return {**super().describe(end), "encapsulated_by": "the kernel", **end.handlers}
+        below = end.port.trunk if self.offload else None
+        by_port = below is not None and self.offload in _offloads(end.worker.host, below)
+        by = f"the port ({self.offload})" if by_port else "the kernel"
+        return {**super().describe(end), "encapsulated_by": by, **end.handlers}
 
 
 def on_the_cable(end: JoinEnd, other: JoinEnd) -> Sequence[Sequence[str]]:
@@ -118,3 +121,9 @@ def on_the_cable(end: JoinEnd, other: JoinEnd) -> Sequence[Sequence[str]]:
         ("address", "add", f"{end.address}/30", "dev", end.port.interface),
         static_neighbour(end.port.interface, other.address, other.port.mac),
     )
+
+
+def _offloads(host: Host, interface: str) -> Sequence[str]:
+    """The offloads that are on."""
+    told = host.ask("ethtool", "-k", interface, check=False, assumed="").stdout
+    return sorted(name for name, state in parse_ethtool(told).items() if state.startswith("on"))

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from podperf.dataplanes.base import WorkerPort
+from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.testbed.joins.base import JoinEnd, Link
 
 _PORT = 51820  # of WireGuard's UDP packets
 _EVERYTHING = "0.0.0.0/0,::/0"
+HANDSHAKE_TIMEOUT = 30.0  # seconds until both workers have the keys of a session; after a loss the kernel waits for 5
+# `sh -c` runs this with an interface as $1.
+_UNTIL_HANDSHAKE = 'until wg show "$1" latest-handshakes | grep -q "[[:space:]][1-9]"; do sleep 0.05; done'
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,12 @@ class WireGuard(Link):
             peer = ("peer", public, "endpoint", f"{other.address}:{_PORT}", "allowed-ips", _EVERYTHING)
             own = ("listen-port", str(_PORT), "private-key", "/dev/stdin")
             end.worker.host.do("wg", "set", port.interface, *own, *peer, stdin=key)
+        # The first packet begins a handshake. If test frames of both sides did, handshakes could cross and be lost.
+        keepalive = ("wg", "set", ports[0].interface, "peer", right_public, "persistent-keepalive")
+        left.worker.host.do(*keepalive, "1")
+        for end, port in ((left, ports[0]), (right, ports[1])):
+            _await_handshake(end.worker.host, port.interface)
+        left.worker.host.do(*keepalive, "off")
         return ports
 
     def describe(self, end: JoinEnd) -> Mapping[str, Any]:
@@ -43,6 +53,12 @@ class WireGuard(Link):
             del found[name]
         # /proc shows these workers of the kernel as kworker/…-wg-crypt-….
         return {**found, "encapsulated_by": "work queues of the kernel, on all CPUs; their CPU time is not the chain's"}
+
+
+def _await_handshake(host: Host, interface: str) -> None:
+    wait = ("timeout", f"{HANDSHAKE_TIMEOUT:g}", "sh", "-c", _UNTIL_HANDSHAKE, "sh", interface)
+    if host.ask(*wait, check=False, timeout=HANDSHAKE_TIMEOUT + 5, assumed="").exit_code:
+        raise PodperfError(f"{host.name} made no handshake by WireGuard in {HANDSHAKE_TIMEOUT:.0f} s")
 
 
 def _key(host: Host) -> tuple[str, str]:
