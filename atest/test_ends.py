@@ -24,6 +24,8 @@ def test_frames_cross_from_end_to_end(name: str, ends: Ends) -> None:
         assert {side: end for side, end in ends.by_side.items() if end is End.POD}.keys() == pods.keys()
         assert pods.items() <= opened.items(), "the tester's program sends and receives in the pods"
         assert sut.describe()["ends"].keys() == pods.keys()
+        tells = sut.data_planes[0].cpu_users is not None
+        assert tells == (name != "macvlan"), "a sub-interface has no receive thread: the sender's CPU does the work"
     assert namespaces_named(LocalHost()) == []
 
 
