@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -420,6 +421,31 @@ def test_a_throttled_sut_gets_the_load_all_the_same_and_loses(lab: Lab, tester: 
     result = valid(tester, Trial(TRAFFIC, load, 0.3))
     assert result.achieved_load == pytest.approx(load, rel=0.01)
     assert result.loss_ratio > 0.2
+
+
+def test_a_sender_that_stood_still_catches_up_more_slowly_than_a_limiter_drops(lab: Lab) -> None:
+    """The load is seven eighths of what the limiter lets through. The sender stands still twice for 10 ms, long before
+    the end of the trial."""
+    lab.forward("limit rate over 20000/second burst 20 packets drop")
+    with lab.tester("packet-ring") as tester, ThreadPoolExecutor(1) as beside:
+        assert tester._process is not None
+        pid = tester._process.pid
+
+        def stand_still() -> None:
+            for _ in range(2):
+                time.sleep(0.15)
+                os.kill(pid, signal.SIGSTOP)
+                time.sleep(0.01)
+                os.kill(pid, signal.SIGCONT)
+
+        def measure() -> DirectionResult:
+            stops = beside.submit(stand_still)
+            (result,) = tester.measure(Trial(TRAFFIC, 17_500.0, 1.0)).directions
+            stops.result()
+            return result
+
+        found = first(lambda found: found.sent == 17_500 and found.lost == 0, measure)
+        assert found.late > 100, "the sender was stopped in the trial"
 
 
 @pytest.mark.parametrize("frames", [1, 100, 3000])

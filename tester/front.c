@@ -187,9 +187,10 @@ static void print_direction(const struct request *request, const struct stream *
 	const char *comma = "";
 
 	printf("{\"direction\":\"%s\",\"intended\":%llu,\"sent\":%llu,\"received\":%llu,\"duplicated\":%llu,"
-	       "\"reordered\":%llu,\"corrupted\":%llu,\"duration_ns\":%.0f,\"late\":%llu,\"negative_latencies\":%llu",
+	       "\"reordered\":%llu,\"corrupted\":%llu,\"duration_ns\":%.0f,\"late\":%llu,\"hurried\":%llu,\"negative_latencies\":%llu",
 	       direction_name[direction], intended, stream->sent, counters->received, counters->duplicated,
 	       counters->reordered, counters->corrupted, sending_ns(stream, request->load), stream->late,
+	       (unsigned long long)(stream->hurried * request->load / 1e9 + 0.5),
 	       request->burst ? 0ULL : counters->latency_negative);
 	if (counters->received)
 		print_arrived(counters);

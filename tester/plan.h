@@ -18,6 +18,7 @@
 #define MAX_FIELDS 8
 #define MAX_CHECKSUMS 2
 #define LATE_NS 1000000ULL
+#define MOST_AT_ONCE_NS 100000 /* a burst after a stall has the frames of this time, or of 20 us */
 #define MAX_BATCH 32
 #define BATCH_NS 1000000ULL /* that the frames of a batch may take together, unless a single one takes longer */
 #define CATCH_UP_SLACK_NS 2000ULL /* a call may be late by this without a lower rate of catching up */
@@ -53,6 +54,7 @@ struct pace {
 	__u64 gap;        /* between frames, or between trains, with fraction */
 	__u64 allowance;  /* ns; a frame that is late by at most this leaves at once */
 	__u64 spacing;    /* ns between frames, or between trains, that are later than `allowance` */
+	__u64 least;      /* ns; `spacing` if the frames that remain must hurry */
 };
 
 struct header { /* of the frames of one group of flows */
@@ -70,6 +72,7 @@ struct stream { /* one direction; `due` is FINISHED if all frames are sent, or n
 	__u64 not_before; /* ns; the earliest time of the next frame while catching up */
 	__u64 late_after; /* ns: later frames are counted as late */
 	__u64 sent, late;
+	__u64 hurried; /* ns: made up for at less than `spacing` */
 	__u64 first, last; /* ns of the engine's clock: the times of frame 0 and of frame `timed` */
 	__u64 timed;      /* the number of the last frame at which the clock was read */
 	__u64 next_timed; /* in an unpaced trial: the number of the next such frame, or `count` */
@@ -148,8 +151,28 @@ INLINE int next_direction(const struct plan *plan)
 }
 
 /*
+ * ns to the next frame or train, of a stream that is so late. The stream keeps `spacing`, which is hardly faster than its
+ * load. If half of the frames that remain could not make up for the lateness at this rate, they hurry.
+ */
+INLINE __u64 catch_up(struct stream *stream, __u64 lateness)
+{
+	const struct pace *pace = &stream->pace;
+	__u64 gap = pace->gap >> FRACTION_BITS, remaining = stream->change - stream->sent, less;
+
+	if (!remaining)
+		return pace->spacing;
+	less = 2 * lateness * (stream->train + 1) / remaining;
+	if (less <= gap - pace->spacing)
+		return pace->spacing;
+	if (less > gap - pace->least)
+		less = gap - pace->least;
+	stream->hurried += less;
+	return gap - less;
+}
+
+/*
  * The direction of the frame that must leave now, or -1. After a stall there is no burst: frames that are late by at
- * most `allowance` leave at once, and later ones keep `spacing`.
+ * most `allowance` leave at once, and later ones keep the distance of catch_up().
  */
 INLINE int next_stream(struct plan *plan, __u64 now)
 {
@@ -174,7 +197,7 @@ INLINE int next_stream(struct plan *plan, __u64 now)
 			return -1;
 		if (elapsed - stream->not_before > CATCH_UP_SLACK_NS)
 			stream->not_before = elapsed - CATCH_UP_SLACK_NS;
-		stream->not_before += stream->pace.spacing;
+		stream->not_before += catch_up(stream, lateness);
 	}
 	if (lateness > stream->late_after)
 		stream->late++;

@@ -452,10 +452,10 @@ static void complete(const struct layout *layout, struct header *header, const s
 
 static struct pace pace_make(double load, unsigned int train)
 {
-	long double gap = 1e9L / load, at_once = train > 8 ? 2 * train : 16; /* frames */
+	long double gap = 1e9L / load, at_once = train > 8 ? 2 * train * gap : fminl(16 * gap, MOST_AT_ONCE_NS);
 
-	return (struct pace){ .gap = llroundl(gap * (1 << FRACTION_BITS)) * train, .allowance = fmaxl(at_once * gap, 20000),
-			      .spacing = gap * 3 / 4 * train };
+	return (struct pace){ .gap = llroundl(gap * (1 << FRACTION_BITS)) * train, .allowance = fmaxl(at_once, 20000),
+			      .spacing = gap * 15 / 16 * train, .least = gap * 3 / 4 * train };
 }
 
 static void stream_pace(struct stream *stream, const struct request *request, int both)

@@ -339,6 +339,23 @@ def test_without_time_for_another_search_a_drifted_one_says_so(before: float, af
     assert record["drifted"] is True and record["goals"]["NDR"]["doubt"].startswith("drifted")
 
 
+@pytest.mark.parametrize(("hurried", "doubtful"), [(1.0, True), (0.5, False), (0.0, False)])
+def test_a_loss_that_the_sender_in_haste_may_have_caused_is_a_doubt(hurried: float, doubtful: bool) -> None:
+    """`hurried`: frames that the sender sent beyond its load, for each lost frame."""
+
+    class Hasty(SimulatedDut):
+        def measure(self, load: float, duration: float) -> TrialResult:
+            found = super().measure(load, duration)
+            hasty = tuple(replace(way, hurried=round(hurried * way.lost)) for way in found.directions)
+            self.trials[-1] = replace(found, directions=hasty)
+            return self.trials[-1]
+
+    result = NdrPdr(PRESETS["quick"]).run(Hasty(60e3, CEILING))
+    ndr = goal(result, "NDR")
+    assert ("caught up in haste" in ndr.doubt) is doubtful
+    assert bool(result.metrics["ndr"].doubt) is doubtful is ndr.hasty and not result.drifted
+
+
 def test_a_second_search_that_is_cut_short_leaves_the_first_one_and_its_doubt() -> None:
     moment = second_look(60e3)
 

@@ -109,11 +109,12 @@ long long last_lost_of(int direction)
 	return last == NONE_LOST ? -1 : (long long)last;
 }
 
-/* sent, late */
+/* sent, late, hurried in ns */
 void sent(int direction, unsigned long long *numbers)
 {
 	numbers[0] = plan.stream[direction].sent;
 	numbers[1] = plan.stream[direction].late;
+	numbers[2] = plan.stream[direction].hurried;
 }
 
 /* The first bytes of the first received frame. */

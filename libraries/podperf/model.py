@@ -401,6 +401,7 @@ class DirectionResult:
     corrupted: int
     duration: float
     late: int = 0  # frames that the sender put out more than 1 ms after they were due
+    hurried: int = 0  # frames that the sender sent beyond its load, while it caught up in haste
     last_lost: int | None = None  # the number of the last lost frame, counted from 0; None also if nobody knows it
     received_by_group: tuple[int, ...] = ()
     negative_latencies: int = 0

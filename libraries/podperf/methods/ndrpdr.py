@@ -63,7 +63,7 @@ class GoalResult:
     `tester_limited`: the lower bound is near the tester's maximum, so the SUT may forward more.
     `complete`: the interval between the bounds is as narrow as the goal wants, or the range of loads ended.
     `noise` is that of the trials at the bounds, which decided the goal. `doubt` is the reason why the rate does not
-    describe the system under test: the search has `drifted`, or frames are lost at every load.
+    describe the system under test: the search has `drifted`, the tester was `hasty`, or frames are lost at every load.
     """
 
     goal: Goal
@@ -76,6 +76,7 @@ class GoalResult:
     noise: Noise | None = None
     doubt: str = ""
     drifted: bool = False
+    hasty: bool = False
 
     @property
     def bounds(self) -> Sequence[SearchBound]:
@@ -162,6 +163,11 @@ class SearchResult:
         return any(goal.drifted for goal in self.goals)
 
     @property
+    def hasty(self) -> bool:
+        """True if the tester may have caused a bound, because it caught up in haste."""
+        return any(goal.hasty for goal in self.goals)
+
+    @property
     def noises(self) -> Mapping[str, Noise]:
         """By goal: the noise of the trials that decided the goal."""
         return {goal.goal.name: goal.noise for goal in self.goals if goal.noise is not None}
@@ -210,6 +216,7 @@ class SearchResult:
             "noise": None if self.noise is None else self.noise.as_record(),
             "searches": self.searches,
             "drifted": self.drifted,
+            "hasty": self.hasty,
             "constant_loss": self.constant_loss,
         }
 
@@ -523,8 +530,30 @@ def _constant_loss(measurer: _Measurer, results: Sequence[GoalResult]) -> float 
 def _with_doubt(measurer: _Measurer, result: GoalResult, constant: float | None) -> GoalResult:
     if constant is not None and constant > result.goal.loss_ratio:
         return replace(result, doubt=depends_on_trial_length(constant, result.goal.name))
-    drift = _drift(measurer, result)
-    return replace(result, doubt=f"drifted: {drift}", drifted=True) if drift else result
+    if drift := _drift(measurer, result):
+        return replace(result, doubt=f"drifted: {drift}", drifted=True)
+    if bursts := _own_bursts(measurer, result):
+        return replace(result, doubt=bursts, hasty=True)
+    return result
+
+
+def _own_bursts(measurer: _Measurer, result: GoalResult) -> str | None:
+    """The reason why the tester itself may have caused the upper bound of a goal, or None.
+
+    A sender that falls behind near the end of a trial sends faster than its load. The frames that it sends beyond its
+    load are the most that the system under test can lose by that.
+    """
+    if result.upper is None:
+        return None
+    ratio = result.goal.loss_ratio
+    bad = [way for each in measurer.results[result.upper.load] if (way := each.worst).loss_ratio > ratio]
+    own = [way for way in bad if way.lost - way.hurried <= ratio * way.sent]
+    if not own or 2 * len(own) < len(bad):
+        return None
+    return (
+        f"the tester fell behind and caught up in haste: it sent up to {max(way.hurried for way in own)} frames of a "
+        f"trial beyond its load, and these may be the loss in {len(own)} of {len(bad)} trials at the upper bound"
+    )
 
 
 def _conditional_throughput(stat: Any) -> float | None:

@@ -134,7 +134,7 @@ def _direction_to_json(result: DirectionResult) -> dict[str, Any]:
     for name in ("last_lost", "arrived"):
         if data[name] is None:
             del data[name]
-    for name in ("received_by_group", "negative_latencies"):
+    for name in ("hurried", "received_by_group", "negative_latencies"):
         if not data[name]:
             del data[name]
     latency = result.latency

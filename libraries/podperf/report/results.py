@@ -180,6 +180,7 @@ def caveats(record: Record) -> list[str]:
     found = (
         ("faulty tester", tester_faults(record)),
         ("drifted", search.get("drifted")),
+        ("hasty tester", search.get("hasty")),
         ("constant loss", search.get("constant_loss")),
         ("noisy", noisy(record)),
         ("not comparable", not_comparable(record)),

@@ -328,6 +328,7 @@ def direction_result(answer: Mapping[str, Any], least_tags: int = 0) -> Directio
         corrupted=whole(answer, "corrupted"),
         duration=real(answer, "duration_ns") / 1e9,
         late=whole(answer, "late"),
+        hurried=whole(answer, "hurried", missing=0),  # an older image of pods does not tell
         last_lost=whole(answer, "last_lost") if "last_lost" in answer else None,
         received_by_group=wholes(answer, "received_by_group", MOST_GROUPS),
         negative_latencies=whole(answer, "negative_latencies", missing=0),
