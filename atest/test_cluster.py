@@ -899,6 +899,20 @@ class TestJob:
         page = (run.results / "conformance.html").read_text()
         assert page.index("The network of a cluster") < page.index("Share of the base line")
 
+    def test_tcp_crosses_the_pod_network_and_that_of_the_nodes(self, two_nodes: Api, tmp_path: Path) -> None:
+        suite = ROOT / "tests" / "kubernetes" / "cluster_applications.robot"
+        run = Robot(tmp_path, str(suite), topology=topology(tmp_path).read_text())
+        assert run.wait() == 0, run.messages()
+        records = run.records()
+        assert [each["outcome"] for each in records] == ["passed"] * 3, [each["reason"] for each in records]
+        for each in records:
+            found = each["methods"]["application_traffic"]
+            assert [kind["tool"] for kind in found["kinds"]] == ["iperf3", "iperf3"]
+            assert all(rate > 0 for kind in found["kinds"] for rate in kind["rates"])
+            assert "netperf is not installed on pod tester-left-" in found["missing"]["TCP_RR"]
+            assert found["congestion_control"]
+        assert [each["tester"]["host_network"] for each in records] == [False, False, True]
+
     def test_pods_of_jobs_measure_nodes_and_pairs_and_wait_for_each_other(
         self, two_nodes: Api, results: Path, tmp_path: Path
     ) -> None:

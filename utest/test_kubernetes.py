@@ -22,7 +22,7 @@ from podperf.frames import AddressFamily
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes import manifests, run_namespace
 from podperf.kubernetes.api import Api, ApiError, log_in
-from podperf.kubernetes.commands_in_pods import END, CommandInPodFailed, checked
+from podperf.kubernetes.commands_in_pods import END, CommandInPodFailed, ended, succeeded
 from podperf.kubernetes.known_networks import CILIUM
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.ports import DISCARDED, PodFacts, addresses_of
@@ -138,7 +138,7 @@ def test_an_unknown_context_is_named(server: Server, tmp_path: Path) -> None:
 )
 def test_a_command_that_did_not_end_well_has_failed(output: str, errors: str, said: str) -> None:
     with pytest.raises(CommandInPodFailed, match=said):
-        checked("p", ["cat", "x"], output, errors)
+        succeeded("p", ended("p", ["cat", "x"], output, errors))
 
 
 def test_a_pod_ends_by_itself_and_has_no_rights_of_the_cluster() -> None:

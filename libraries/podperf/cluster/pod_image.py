@@ -37,12 +37,12 @@ from podperf.virtual_worker.image import MIRROR
 ROOT = Path(__file__).parents[3]
 _USERS_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
 CACHE = (_USERS_CACHE if os.geteuid() else Path("/var/cache")) / "podperf/image"
-# busybox is the shell, and iperf3 a peer that the tester is compared with. The tester needs no library.
+# busybox is the shell, and iperf3 is for application traffic. The tester needs no library.
 PACKAGES = ("busybox-static", "ethtool", "iperf3", "iproute2")
 TESTER = "usr/bin/podperf-tester"
 APPLETS = (
     *("cat", "echo", "env", "grep", "head", "ls", "mkdir", "mkfifo", "nproc", "ping", "sed", "sh", "sleep"),
-    *("tail", "taskset", "test", "wc"),
+    *("tail", "taskset", "test", "timeout", "wc"),
 )
 # podperf asks its machine by the programs of these.
 WHOLE_PACKAGES = (

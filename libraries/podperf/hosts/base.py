@@ -66,20 +66,10 @@ Answer = str | Callable[[], str] | None
 """The answer that a plan assumes, or a function that makes the answer if that takes further questions."""
 
 
-class Process(Protocol):
-    """A background process on a host. Standard input and output are lines. `assumed` is the answer in a plan."""
+class Background(Protocol):
+    """A background process that nobody talks with. `assumed` is the answer in a plan."""
 
     pid: int
-
-    def send(self, line: str) -> None:
-        """Write one line. If the process has ended, raises PodperfError with its standard error."""
-
-    def receive(self, timeout: float, assumed: str | None = None) -> str:
-        """The next line of standard output, without its line end.
-
-        Raises PodperfError if the process has ended, or after `timeout` seconds. Raises TooMuchOutput if lines were
-        lost, because more than 16 MiB were unread.
-        """
 
     def alive(self, assumed: bool = True) -> bool:
         """True while the process runs."""
@@ -91,8 +81,22 @@ class Process(Protocol):
         """Send SIGTERM, and SIGKILL after `timeout` seconds. Returns when the process has ended. Safe to repeat."""
 
 
-class Host(Protocol):
-    """A place where commands run: this machine, one of its network namespaces, a machine behind SSH.
+class Process(Background, Protocol):
+    """A background process on a host. Standard input and output are lines. `assumed` is the answer in a plan."""
+
+    def send(self, line: str) -> None:
+        """Write one line. If the process has ended, raises PodperfError with its standard error."""
+
+    def receive(self, timeout: float, assumed: str | None = None) -> str:
+        """The next line of standard output, without its line end.
+
+        Raises PodperfError if the process has ended, or after `timeout` seconds. Raises TooMuchOutput if lines were
+        lost, because more than 16 MiB were unread.
+        """
+
+
+class ProgramPlace(Protocol):
+    """A place where commands run: a host, or a pod of a cluster.
 
     A plan carries nothing out (podperf.preflight.plan). So each question of a set-up has, beside it, the answer that a
     plan assumes: `assumed`, the standard output of a command that succeeds, or the content of a file.
@@ -117,8 +121,15 @@ class Host(Protocol):
         A plan shows only these commands. `assumed` is the answer in a plan if something reads it.
         """
 
-    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Background:
         """Start a process, pinned to `cpus` if given. It ends with this program, or with the connection to the host."""
+
+
+class Host(ProgramPlace, Protocol):
+    """This machine, one of its network namespaces, or a machine behind SSH."""
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        """As a place does it, and the process can be talked with."""
 
     def put(self, content: bytes, path: str) -> None:
         """Write a file on the host; folders are made."""
@@ -150,7 +161,7 @@ Value = TypeVar("Value")
 MOST_QUOTED = 200  # characters of a wrong answer in a message
 
 
-def json_answer(host: Host, program: str, said: str, read: Callable[[Any], Value]) -> Value:
+def json_answer(host: ProgramPlace, program: str, said: str, read: Callable[[Any], Value]) -> Value:
     """The value that `read` takes from a program's answer in JSON.
 
     Raises PodperfError, with the names of host and program, if the answer is no JSON, or if `read` lacks something.

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from podperf.addressing import mac_of
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Host, Process, json_answer, shell_script
+from podperf.hosts.base import Background, CommandFailed, Host, ProgramPlace, json_answer, shell_script
 
 LONGEST_SOCKET_PATH = 107  # bytes
 _FAILED_LINE = re.compile(r"^Command failed -:(\d+)$", re.MULTILINE)  # of `ip -batch`
@@ -142,7 +142,7 @@ def read_attribute(host: Host, interface: str, attribute: str, assumed: int = 0)
     return int(host.ask(*command, assumed=str(assumed)).stdout)
 
 
-def await_success(host: Host, process: Process, timeout: float, *command: str) -> bool:
+def await_success(host: ProgramPlace, process: Background, timeout: float, *command: str) -> bool:
     """Wait until a command succeeds. False after `timeout` seconds, or if the process has ended."""
     wait = ("timeout", f"{timeout:g}", "sh", "-c", _UNTIL_SUCCESS, "sh", str(process.pid))
     return host.ask(*wait, *command, check=False, timeout=timeout + 5, assumed="").exit_code == 0 and process.alive()
@@ -204,14 +204,14 @@ def module_as_before(host: Host, module: str) -> Iterator[None]:
         host.do("sh", "-c", unloading(module))
 
 
-def path_of(host: Host, command: str) -> str | None:
+def path_of(host: ProgramPlace, command: str) -> str | None:
     """Where a command is. None if it is not installed. On Debian only root has /usr/sbin in its PATH."""
     where = f"PATH=$PATH:/usr/sbin:/sbin command -v {shlex.quote(command)}"
     done = host.ask("sh", "-c", where, check=False, assumed="")
     return None if done.exit_code else done.stdout.strip()
 
 
-def package_versions(host: Host, packages: Sequence[str]) -> dict[str, str]:
+def package_versions(host: ProgramPlace, packages: Sequence[str]) -> dict[str, str]:
     """Versions of the installed ones of these Debian packages. Empty without dpkg."""
     try:
         shown = "${db:Status-Status} ${Package} ${Version}\\n"

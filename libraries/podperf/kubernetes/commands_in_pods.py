@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from podperf.errors import PodperfError
+from podperf.hosts.base import Completed
 from podperf.kubernetes.api import Api
 
 LONGEST_SILENCE = 15.0  # seconds; proxies and load balancers forget a connection that is silent for longer
@@ -28,10 +29,15 @@ class CommandInPodFailed(PodperfError):
 
 
 def execute(api: Api, pod: str, namespace: str, command: Sequence[str], timeout: float = 10.0) -> str:
-    """The output of a short command in a pod, while no trial runs.
+    """The output of a short command in a pod, while no trial runs. CommandInPodFailed if it fails, or does not end."""
+    return succeeded(pod, complete(api, pod, namespace, command, timeout))
 
-    CommandInPodFailed if it fails, or does not end in `timeout` seconds. The client's exec can hang, and can lose exit
-    codes (kubernetes-client/python 602 and 2156). So the command has a deadline, and prints its exit code at its end.
+
+def complete(api: Api, pod: str, namespace: str, command: Sequence[str], timeout: float) -> Completed:
+    """A command in a pod, to its end.
+
+    CommandInPodFailed if it does not end in `timeout` seconds. The client's exec can hang, and can lose exit codes
+    (kubernetes-client/python 602 and 2156). So the command has a deadline, and prints its exit code at its end.
     """
     from websocket import WebSocketException  # noqa: PLC0415 — its import takes a second, with that of kubernetes
 
@@ -48,7 +54,7 @@ def execute(api: Api, pod: str, namespace: str, command: Sequence[str], timeout:
         errors += f" (connection lost: {error})"
     finally:
         _close(stream)
-    return checked(pod, command, said, errors)
+    return ended(pod, command, said, errors)
 
 
 def _close(stream: Any) -> None:
@@ -65,15 +71,20 @@ def _read(stream: object, name: str) -> str:
     return str(read(timeout=0)) if peek(timeout=0) else ""
 
 
-def checked(pod: str, command: Sequence[str], said: str, errors: str) -> str:
-    """The output before the end marker. CommandInPodFailed without the marker, or with an exit code other than 0."""
+def ended(pod: str, command: Sequence[str], said: str, errors: str) -> Completed:
+    """The output before the end marker, and the exit code behind it. CommandInPodFailed without them."""
     output, marker, exit_code = said.rpartition(END)
-    if not marker:
+    if not marker or not exit_code.strip().isdecimal():
         raise CommandInPodFailed(pod, command, f"did not end: {' '.join((said + errors)[-_MOST_TOLD:].split()[-20:])}")
-    if exit_code.strip() != "0":
-        detail = " ".join((errors or output)[-_MOST_TOLD:].split())
-        raise CommandInPodFailed(pod, command, f"ended with exit code {exit_code.strip()}: {detail}")
-    return output
+    return Completed(tuple(command), int(exit_code), output, errors)
+
+
+def succeeded(pod: str, done: Completed) -> str:
+    """The output of a command. CommandInPodFailed if its exit code is not 0."""
+    if done.exit_code:
+        detail = " ".join((done.stderr or done.stdout)[-_MOST_TOLD:].split())
+        raise CommandInPodFailed(pod, done.command, f"ended with exit code {done.exit_code}: {detail}")
+    return done.stdout
 
 
 _STDOUT, _STDERR = b"\1", b"\2"  # channels of an exec: the first byte of each message

@@ -23,12 +23,13 @@ from podperf.hosts.programs import on_host
 from podperf.kubernetes import multus
 from podperf.kubernetes.api import Api
 from podperf.kubernetes.commands_in_pods import LONGEST_SILENCE, CommandInPodFailed, Conversation, execute
+from podperf.kubernetes.pod_place import FOLDER as _FOLDER
+from podperf.kubernetes.pod_place import PodPlace
 from podperf.testers.answers import receive_answer
 from podperf.testers.base import TesterPort
 from podperf.testers.software import TESTER_BINARY
 
 DISCARDED = 49152  # the UDP port that test frames are for
-_FOLDER = "/run/podperf"
 _MOST_TOLD = 200  # characters of a wrong answer
 # Environment variables of a pod: its address, by which it finds its interface, and the name of another interface.
 ADDRESS, INTERFACE = "PODPERF_ADDRESS", "PODPERF_INTERFACE"
@@ -154,6 +155,11 @@ class PodPort(TesterEnd):
         self._route_mtus: dict[Address, int | None] = {}
         self._conversation = Conversation(api, facts.name, namespace, _PASS_ON)
         self.ready = self._answer("", {"ready"}, 15.0)["ready"]
+
+    @property
+    def place(self) -> PodPlace:
+        """The pod as a place for other programs."""
+        return PodPlace(self._api, self._namespace, self.facts.name)
 
     def execute(self, *words: str, timeout: float = 10.0) -> str:
         return execute(self._api, self.facts.name, self._namespace, words, timeout)

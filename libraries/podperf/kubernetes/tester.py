@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -61,6 +61,7 @@ from podperf.model import (
 )
 from podperf.testers.answers import real, whole, words
 from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
+from podperf.testers.ends import ChainEnd
 from podperf.testers.software import request_line, trial_result
 
 NAME = "podperf software tester in two pods"
@@ -418,7 +419,17 @@ class KubernetesTester:
             reads_cpu_time=self._remark is not None,  # receive threads are no part of a pod
             returns_frames=self._returns_frames,
             changes=self._changes,
+            ends=self._ends,
         )
+
+    @contextmanager
+    def _ends(self) -> Iterator[tuple[ChainEnd, ChainEnd]]:
+        """The two pods, by the addresses of the interfaces under test. TCP goes from pod to pod only."""
+        if len(self.pods) < len(SIDES) or self._settings.destination != "pod" or self._settings.network_policies:
+            raise Unavailable("application traffic goes between two pods, without Services and NetworkPolicies")
+        family = self._first_family()
+        left, right = (ChainEnd(pod.place, str(pod.address(family))) for pod in self.pods.values())
+        yield left, right
 
     @understood("a pod of the tester")
     def describe(self) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError, understood
-from podperf.hosts.base import Completed, Host, json_answer, shown
+from podperf.hosts.base import Completed, ProgramPlace, json_answer, shown
 from podperf.hosts.linux import await_success, path_of
 from podperf.kernel.thread_time import ThreadClock
 from podperf.model import CpuTime
@@ -42,9 +42,9 @@ class Tool:
     port: int
     server: Callable[[str], Sequence[str]]
     client: Callable[[str, str, float], Sequence[str]]
-    read: Callable[[Host, Completed], Traffic]
+    read: Callable[[ProgramPlace, Completed], Traffic]
 
-    def missing(self, host: Host) -> str | None:
+    def missing(self, host: ProgramPlace) -> str | None:
         """The reason why this host cannot run it, with the remedy, or None."""
         there = path_of(host, self.name) is not None
         return None if there else f"{self.name} is not installed on {host.name}; {self.remedy}"
@@ -81,7 +81,7 @@ class TrafficKind:
             return tool.read(left.host, done), taken
 
 
-def read_iperf3(host: Host, done: Completed) -> Traffic:
+def read_iperf3(host: ProgramPlace, done: Completed) -> Traffic:
     """The traffic that arrived at iperf3's server, by its JSON."""
     answer = json_answer(host, "iperf3", done.stdout or done.stderr, _object)
     if error := answer.get("error"):
@@ -99,7 +99,7 @@ def _object(answer: Any) -> Mapping[str, Any]:
     return answer
 
 
-def read_netperf(host: Host, done: Completed) -> Traffic:
+def read_netperf(host: ProgramPlace, done: Completed) -> Traffic:
     """Transactions of netperf, by its keys and values."""
     if done.exit_code:
         said = " ".join((done.stdout + done.stderr).split())[-500:]

@@ -75,7 +75,7 @@ def black_box(machines: Machines, chain: Chain, headers: Headers, undo: ExitStac
         for direction, side, port in zip(Direction, ("left", "right"), (left, right), strict=True)
     }
     box = PartOfChain(External().between(ports, entries))
-    sut = SystemUnderTest(chain, tester, [box], entries, link_patience=patience)
+    sut = SystemUnderTest(chain, tester, [box], entries, link_patience=patience, ends=tester.facts.ends)
     return _by_an_engine_that_sends(machines, sut, machines.topology.traffic.directions, headers, way_back, undo)
 
 

@@ -13,6 +13,7 @@ from podperf.frames import Headers
 from podperf.hosts.base import Host
 from podperf.hosts.namespaces import NetworkNamespace
 from podperf.model import Changes, Trial, TrialResult
+from podperf.testers.ends import EndHosts, no_ends
 from podperf.testers.faults import Fault, FaultKind
 from podperf.topology import Engine, TesterSettings, TesterType
 
@@ -140,7 +141,8 @@ class TesterFacts:
     themselves. `fallback`: another engine; its frames may arrive on interfaces that drop the frames of `engine`.
     `reads_cpu_time`: the network under test works in the time of the tester's own processes, and a result of trains has
     this time. `returns_frames`: the two ends have different clocks, and the far one can send frames back. `changes` are
-    those that the network between its ports offers under load, if the tester itself is part of a cluster.
+    those that the network between its ports offers under load, if the tester itself is part of a cluster. `ends` are
+    for application traffic between its ports, if these have addresses of their own.
     """
 
     name: str
@@ -156,6 +158,7 @@ class TesterFacts:
     reads_cpu_time: bool = False
     returns_frames: bool = False
     changes: Changes = field(default_factory=dict)
+    ends: EndHosts = no_ends
 
     def demand(self, ability: Ability) -> None:
         """Raises Unavailable if the tester lacks this ability."""

@@ -1,4 +1,4 @@
-"""The two ends of a system under test as hosts with an address: programs of the field talk through it from there."""
+"""The two ends of a system under test as places with an address: programs of the field talk through it from there."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from podperf.errors import Unavailable
-from podperf.hosts.base import Host
+from podperf.hosts.base import ProgramPlace
 
 
 @dataclass(frozen=True)
 class ChainEnd:
-    """One end: the host of its port, the address of its port, and the CPUs for programs there. Empty: any of them."""
+    """One end: the place of its port, the address of its port, and the CPUs for programs there. Empty: any of them."""
 
-    host: Host
+    host: ProgramPlace
     address: str
     cpus: Sequence[int] = ()
 
@@ -25,4 +25,6 @@ EndHosts = Callable[[], AbstractContextManager[tuple[ChainEnd, ChainEnd]]]
 
 def no_ends() -> AbstractContextManager[tuple[ChainEnd, ChainEnd]]:
     """Raises Unavailable."""
-    raise Unavailable("application traffic needs ports that podperf makes, as with topologies/local.yaml")
+    raise Unavailable(
+        "application traffic needs ports that podperf makes, as with topologies/local.yaml, or two pods of a cluster"
+    )

@@ -1,0 +1,57 @@
+"""A pod as a place for programs of the field: commands, and processes in the background, by exec."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from podperf.hosts.base import Commands, Completed, shell_script
+from podperf.kubernetes.api import Api
+from podperf.kubernetes.commands_in_pods import complete, succeeded
+
+FOLDER = "/run/podperf"  # the only one of a pod where programs can write
+# Starts a command with its errors in the file $1, and prints its process number.
+_START = 'errors=$1; shift; "$@" >/dev/null 2>"$errors" </dev/null & echo $!'
+_STDIN = 'said=$1; shift; printf %s "$said" | "$@"'
+_END = shell_script("end_process.sh", beside=__file__)
+
+
+class PodPlace(Commands):
+    """One pod. Programs there write their temporary files into the pod's own folder."""
+
+    def __init__(self, api: Api, namespace: str, pod: str) -> None:
+        self._api, self._namespace, self._pod = api, namespace, pod
+        self.name = f"pod {pod}"
+
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
+        given = command if stdin is None else ("sh", "-c", _STDIN, "sh", stdin, *command)
+        there = ("env", f"TMPDIR={FOLDER}", *given)
+        done = complete(self._api, self._pod, self._namespace, there, timeout)
+        if check:
+            succeeded(self._pod, done)
+        return done
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> InPod:
+        """Start a process. The container's own CPUs are those of the process, and it ends with the container."""
+        return InPod(self, command)
+
+
+class InPod:
+    """A process in the background of a pod. Nobody collects its exit code, so its number is no other process's."""
+
+    def __init__(self, place: PodPlace, command: Sequence[str]) -> None:
+        self._place, self.errors_file = place, f"{FOLDER}/errors"
+        self.pid = int(place.do("sh", "-c", _START, "sh", self.errors_file, *command).stdout)
+
+    def alive(self, assumed: bool = True) -> bool:
+        return self._end("") == "alive"
+
+    def errors(self, assumed: str = "") -> str:
+        return self._place.ask("cat", self.errors_file).stdout
+
+    def stop(self, timeout: float = 5.0) -> None:
+        self._end("TERM", timeout)
+        self._end("KILL", timeout)
+
+    def _end(self, signal: str, timeout: float = 0.0) -> str:
+        looks = f"{timeout / 0.05:.0f}"
+        return self._place.do("sh", "-c", _END, "sh", str(self.pid), signal, looks, timeout=timeout + 20).stdout.strip()
