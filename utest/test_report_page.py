@@ -296,10 +296,13 @@ def test_the_network_of_a_cluster_stands_first_beside_that_of_its_nodes(tmp_path
         record.tester = {**record.tester, "cluster": cluster, "host_network": name.startswith("Host")}
         record.metrics = {"mrr": Measured(rate, lower_bound=True), "cpu_time": Measured(1e9 / rate)}
         made_up.write(tmp_path, record, trials)
+    record.name, record.id, record.metrics = "Application traffic", "r0", {"tcp_stream": Measured(3e9)}
+    made_up.write(tmp_path, record, trials)
     text = Seen(command.write_reports(tmp_path).read_text()).text
     shown = text[text.index("The network of a cluster") : text.index("Measured sections")]
     for said in ("v1.34.4", "flannel", "VXLAN", "≥ 31.0", "0.31", "10 000", "32 258"):
         assert said in shown, shown[:1500]
+    assert "Application traffic" in text and "Application traffic" not in shown.partition("The base line are pods")[0]
 
 
 def test_a_tester_with_a_fault_is_named_at_the_top_and_in_each_row(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from podperf.report import cells
 from podperf.report.conformance import Conformance
 from podperf.report.facts import flat
 from podperf.report.html import NOTHING, Html, TableRow, element, facts, table, titled, together
-from podperf.report.results import figure_text
+from podperf.report.results import figure_text, with_applications
 
 LATENCIES = ("latency_p50", "latency_p99", "round_trip_p50", "round_trip_p99")
 COLUMNS = ("mrr", "ndr", "pdr", "cpu_time", *LATENCIES)  # those of them that a test has
@@ -30,8 +30,8 @@ Tests = Mapping[str, Sequence[Record]]
 def clusters_section(conformance: Conformance) -> Html:
     """A heading, facts and a table for each cluster. NOTHING without any."""
     clusters: dict[str, dict[str, list[Record]]] = {}
-    for record in conformance.latest:
-        if record.figures and (found := record.cluster):
+    for record in with_applications(conformance.latest, application=False):
+        if found := record.cluster:
             of_cluster = clusters.setdefault(str(found.get("uid") or found.get("server")), {})
             of_cluster.setdefault(record.test.name, []).append(record)
     return together(*(_cluster(tests, conformance) for tests in clusters.values()))
