@@ -871,10 +871,10 @@ def record_in(folder: Path) -> dict[str, Any]:
     return found
 
 
-def log_of(api: Api, pod: str) -> str:
+def log_of(api: Api, pod: str, namespace: str = OF_JOBS) -> str:
     """The output of a pod."""
     answer = api._client.call_api(
-        f"/api/v1/namespaces/podperf/pods/{pod}/log",
+        f"/api/v1/namespaces/{namespace}/pods/{pod}/log",
         "GET",
         auth_settings=["BearerToken"],
         _preload_content=False,
@@ -912,6 +912,31 @@ class TestJob:
             assert "netperf is not installed on pod tester-left-" in found["missing"]["TCP_RR"]
             assert found["congestion_control"]
         assert [each["tester"]["host_network"] for each in records] == [False, False, True]
+
+    def test_one_file_gives_a_first_result_in_the_log_of_its_job(self, two_nodes: Api) -> None:
+        *objects, settings, job = yaml.safe_load_all((ROOT / "topologies/kubernetes/first_result.yaml").read_text())
+        content = yaml.safe_load(settings["data"]["topology.yaml"])
+        content["method"]["mrr"], content["tester"]["maximum_load"] = SHORT_TRIALS, MODEST_LOAD
+        settings["data"]["topology.yaml"] = yaml.safe_dump(content)
+        paths = {kind: path.replace("/podperf/", "/podperf-first/") for kind, path in PATHS.items()}
+        for each in (*objects, settings, job):
+            two_nodes.ask("POST", paths[each["kind"]], each)
+        try:
+            of_job = f"{paths['Job']}/podperf"
+            pods = partial(two_nodes.ask, "GET", "/api/v1/namespaces/podperf-first/pods")
+
+            def ended() -> bool:
+                status = two_nodes.ask("GET", of_job)["status"]
+                return bool(status.get("succeeded") or status.get("failed"))
+
+            awaited(ended, pods, JOB_TIMEOUT)
+            (pod,) = pods()["items"]  # those of the tester are gone
+            said = log_of(two_nodes, pod["metadata"]["name"], "podperf-first")
+            assert two_nodes.ask("GET", of_job)["status"].get("succeeded"), said
+            summary = said[said.rindex("Pod to pod on one node, 64 B") :]
+            assert "passed" in summary and "Host network on two nodes, 64 B" in said, said
+        finally:
+            two_nodes.delete("/api/v1/namespaces/podperf-first")
 
     def test_pods_of_jobs_measure_nodes_and_pairs_and_wait_for_each_other(
         self, two_nodes: Api, results: Path, tmp_path: Path

@@ -29,10 +29,11 @@ from podperf.records import Record, read_record
 from podperf.report.nodes import nodes_of, slowest_first, slowest_words
 from podperf.testers import TESTERS
 from podperf.topology import load_topology
-from run_command.job import LONGEST_NAME, measuring, nodes_of_index, pairs
+from run_command.job import LONGEST_NAME, chosen_nodes, measuring, nodes_of_index, pairs
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "topologies/kubernetes/job.yaml"
+FIRST_RESULT = "topologies/kubernetes/first_result.yaml"
 NODES = [f"node{number}" for number in range(1, 9)]
 
 
@@ -106,6 +107,26 @@ def test_the_manifest_fits_the_other_files() -> None:
     assert {each["name"] for each in container["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
 
 
+def test_the_manifest_of_one_file_is_the_rights_and_a_job_with_one_image() -> None:
+    *rights, settings, job = yaml.safe_load_all((ROOT / FIRST_RESULT).read_text())
+    others = (ROOT / NAMESPACED_FILE).read_text().replace("name: podperf", "name: podperf-first")
+    others = others.replace("namespace: podperf", "namespace: podperf-first").replace("baseline\n", "privileged\n")
+    assert rights == [*yaml.safe_load_all(others)]
+    content = yaml.safe_load(settings["data"]["topology.yaml"])
+    spec = job["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert content["tester"]["settings"]["image"] == container["image"] == WHOLE_IMAGE
+    assert spec["serviceAccountName"] == content["tester"]["settings"]["namespace"] == "podperf-first"
+    rows = {each.removeprefix("--test=") for each in container["command"][3:]}
+    suites = "".join(path.read_text() for path in (ROOT / "tests/kubernetes").glob("*.robot"))
+    assert all(f"\n{row}  " in suites for row in rows), "a name of a row has changed"
+
+
+def test_without_nodes_the_scheduler_chooses_them() -> None:
+    assert chosen_nodes({}, 2) == ()
+    assert chosen_nodes({"PODPERF_NODES": "a b c", "JOB_COMPLETION_INDEX": "1"}, 1) == ("b",)
+
+
 def test_a_pod_that_is_alone_refuses_other_runs_and_not_its_own() -> None:
     spec = manifests.pod("p", "mine", [], ["x"], PodWishes("i", alone=True), manifests.NodeOf("n"))["spec"]
     (term,) = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -130,7 +151,7 @@ def test_pods_go_to_the_named_nodes() -> None:
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({}, "JOB_COMPLETION_INDEX is not set"),
+        ({"PODPERF_NODES": "a b"}, "JOB_COMPLETION_INDEX is not set"),
         ({"JOB_COMPLETION_INDEX": "7", "PODPERF_NODES": "a b"}, "2 nodes have 1 pairs: set `completions`"),
     ],
 )

@@ -1,7 +1,8 @@
-"""The command `podperf job`: a pod of an indexed Kubernetes Job measures the nodes of its index.
+"""The command `podperf job`: podperf measures in a pod of a Kubernetes Job.
 
-The Job sets JOB_COMPLETION_INDEX. PODPERF_NODES has the names of all nodes. The cluster's scheduler starts the pods,
-and keeps pairs with a common node apart (`tester.settings.alone` of the topology).
+In an indexed Job, PODPERF_NODES has the names of all nodes, and each pod measures those of its JOB_COMPLETION_INDEX.
+The cluster's scheduler starts the pods, and keeps pairs with a common node apart (`tester.settings.alone` of the
+topology). Without PODPERF_NODES, the scheduler chooses the nodes.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from run_command import run
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.usage = "podperf job TOPOLOGY [arguments of podperf run]"
-    parser.description = "In a pod of an indexed Kubernetes Job: measure the nodes of its index (docs/kubernetes.md)."
+    parser.description = "Measure in a pod of a Kubernetes Job; of an indexed Job, the nodes of the index."
     parser.set_defaults(passed_on=[])
 
 
 def main(options: Namespace) -> int:
-    """Measure the nodes of the pod's index, and return the exit code of `podperf run`.
+    """Measure, and return the exit code of `podperf run`.
 
-    The results are in `/results/NAME`. The name is that of the testbed: the topology's, and those of the nodes.
+    The results are in `/results/NAME`. The name is that of the testbed: the topology's, and those of the index's nodes.
     """
     if not options.passed_on:
         raise BadArguments("name a topology: podperf job TOPOLOGY")
@@ -94,23 +95,32 @@ def pairs(nodes: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def of_this_pod(path: Path, environment: Mapping[str, str], say: Callable[[str], None]) -> tuple[Path, Path]:
-    """The topology with the nodes of this pod's index, and the folder of its results."""
+    """The topology of this pod, with the nodes of its index if there are several, and the folder of its results."""
     kind = pods_of_tester(load_topology(path, testers=TESTERS))
     if kind is None:
         raise PodperfError(f"{path}: the tester of a Job is two pods (tester.type: kubernetes)")
-    index = environment.get(INDEX, "")
-    if not index.isdecimal():
-        raise PodperfError(f"{INDEX} is not set: only a pod of an indexed Job has it (completionMode: Indexed)")
-    nodes = nodes_of_index(environment.get(NODES, "").split(), kind.nodes, int(index))
+    nodes = chosen_nodes(environment, kind.nodes)
     with closing(log_in(kind.kubeconfig, kind.context)) as api:
         for each in forget_killed(api, kind.namespace or api.namespace):  # of an earlier pod with this index
             say(f"removed what an earlier run left: {each}")
-    content = measuring(read_yaml(path).data, nodes)
+    content = read_yaml(path).data
+    if nodes:
+        content = measuring(content, nodes)
     folder = RESULTS / content["name"]
     folder.mkdir(parents=True, exist_ok=True)
     derived = folder / "topology.yaml"
     derived.write_text(json.dumps(content, indent=2), encoding="utf-8")
     return derived, folder
+
+
+def chosen_nodes(environment: Mapping[str, str], number: int) -> tuple[str, ...]:
+    """The nodes that this pod measures. Empty: those that the scheduler chooses."""
+    nodes, index = environment.get(NODES, "").split(), environment.get(INDEX, "")
+    if not nodes and not index:
+        return ()
+    if not index.isdecimal():
+        raise PodperfError(f"{INDEX} is not set: only a pod of an indexed Job has it (completionMode: Indexed)")
+    return nodes_of_index(nodes, number, int(index))
 
 
 def measuring(topology: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, Any]:
