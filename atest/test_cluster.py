@@ -325,9 +325,12 @@ class TestTable:
         command = [sys.executable, "-m", "podperf", "cni-table", "plain", "bird", "--output", str(tmp_path / "table")]
         table = subprocess.Popen(command, cwd=ROOT / "libraries", stdout=subprocess.PIPE, text=True)
         records = tmp_path / "table" / "plain" / "records"
-        awaited(lambda: table.poll() is not None or len(list(records.glob("*.json"))) > 1, table.poll, 300)
-        table.send_signal(signal.SIGINT)
-        out, _ = table.communicate(timeout=120)
+        try:
+            awaited(lambda: table.poll() is not None or len(list(records.glob("*.json"))) > 1, table.poll, 300)
+            table.send_signal(signal.SIGINT)
+            out, _ = table.communicate(timeout=120)
+        finally:
+            table.kill()  # does nothing after it has ended
         assert table.returncode == ExitCode.INTERRUPTED
         assert once_as(before, snapshot) == before and not FOLDER.exists()
         (row,) = rows_of_table(tmp_path / "table")

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -16,7 +17,16 @@ import pytest
 from podperf.__main__ import call
 from podperf.cluster import pod_image
 from podperf.cluster.oci_archive import Archive, ImageFile, layer_of, read_archive, write_archive
-from podperf.cluster.pod_image import _copied_to, filtered, locked_files, push
+from podperf.cluster.pod_image import (
+    CHECKOUT,
+    DOCKERFILE,
+    WHOLE_PACKAGES,
+    _copied_to,
+    filtered,
+    locked_files,
+    podperf_files,
+    push,
+)
 from podperf.errors import BadArguments, PodperfError, Unavailable
 
 FILES = [
@@ -178,6 +188,16 @@ def test_an_option_may_stand_before_the_file(
 def test_arguments_of_image_that_do_not_go_together_are_named(arguments: list[str], said: str) -> None:
     with pytest.raises(BadArguments, match=said):
         call(["image", *arguments])
+
+
+def test_the_dockerfile_has_the_packages_and_files_of_the_image() -> None:
+    *_, last = DOCKERFILE.read_text().replace("\\\n", " ").split("\nFROM ")
+    (installed,) = re.findall(r"--no-install-recommends +(.*?) +&&", last)
+    assert sorted(installed.split()) == sorted(WHOLE_PACKAGES)
+    copied = [each for words in re.findall(r"^COPY (?!--)(.*) \S+$", last, re.MULTILINE) for each in words.split()]
+    assert sorted(copied) == sorted(CHECKOUT)
+    (link,) = [each for each in podperf_files() if each.name == "bin/ping"]
+    assert f"ln --symbolic {link.link} /{link.name}\n" in last
 
 
 def test_without_skopeo_a_push_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

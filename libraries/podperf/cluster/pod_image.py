@@ -35,6 +35,7 @@ from podperf.testers.software import TESTER_BINARY
 from podperf.virtual_worker.image import MIRROR
 
 ROOT = Path(__file__).parents[3]
+DOCKERFILE = Path(__file__).with_name("Dockerfile")  # it has the same files as the image WHOLE
 _USERS_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
 CACHE = (_USERS_CACHE if os.geteuid() else Path("/var/cache")) / "podperf/image"
 # busybox is the shell, and iperf3 is for application traffic. The tester needs no library.
@@ -52,7 +53,7 @@ WHOLE_PACKAGES = (
 # A program of a pod is testpmd. `stdbuf`, of coreutils, makes it write each line at once.
 DPDK_PACKAGES = ("busybox-static", "coreutils", "dpdk-dev")
 HOME = "opt/podperf"
-_CHECKOUT = (  # without topologies of users
+CHECKOUT = (  # without topologies of users
     *("libraries", "resources", "tests", "topologies/kubernetes.yaml", "topologies/topology.schema.json"),
     *("requirements.lock", "LICENSE"),
 )
@@ -135,11 +136,12 @@ def _check_python(packages: Path) -> None:
 def podperf_files() -> list[ImageFile]:
     """The files of podperf for its own image: the checkout, the locked Python packages, and the command `podperf`."""
     packages = f"usr/local/lib/{_PYTHON}/dist-packages"
-    checkout = (each for name in _CHECKOUT for each in _files_of(ROOT / name))
+    checkout = (each for name in CHECKOUT for each in _files_of(ROOT / name))
     return [
         *(_copied(each, f"{HOME}/{each.relative_to(ROOT)}") for each in checkout),
         *(_copied(path, f"{packages}/{name}") for name, path in sorted(locked_files(ROOT / "requirements.lock"))),
         ImageFile(f"{packages}/podperf.pth", f"/{HOME}/libraries\n".encode()),
+        ImageFile("bin/ping", link="busybox"),  # the only program of the tester's pods that is in none of the packages
         ImageFile("usr/bin/which", link="which.debianutils"),  # the package makes this link when it is installed
         ImageFile("usr/bin/podperf", _COMMAND.replace("PYTHON", _PYTHON).encode(), 0o755),
     ]
