@@ -82,6 +82,8 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
 ]
 READY_IN, MEMORY = 30.0, 1.5e9  # seconds and bytes
+API_SERVICE = "10.96.0.1"  # the first address of SERVICES
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 443), 10).close()"
 NETWORK_READY_IN = 45.0  # seconds for two nodes
 SHORT_TRIALS = {"trials": 2, "duration": 0.3}
 LONG_TRIALS = {"trials": 100, "duration": 4}  # of a run that does not end by itself in the time of a test
@@ -241,6 +243,9 @@ class TestNetworks:
                     profile = TrafficProfile(FrameSize.parse(84), flows=10, headers=Headers(family))
                     trial = Trial(AddressedTraffic(profile), 2000.0, 0.5)
                     first(lambda result: (result.sent, result.received) == (1000, 1000), partial(tester.measure, trial))
+                for node in ("node1", "node2"):
+                    within = ("nsenter", f"--target={process_of('podperf-tester', node)}", "--net")
+                    LocalHost().do(*within, sys.executable, "-c", CONNECT, API_SERVICE)
                 with pytest.raises(Unavailable, match=r"frames of 9018 B need an MTU of 9000, .* that fits has \d+ B"):
                     tester.measure(Trial(traffic_of(9018), 2000.0, 0.5))
                 restarts_its_agent(network, tester)

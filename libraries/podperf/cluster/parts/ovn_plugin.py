@@ -95,7 +95,8 @@ class PluginCall:
         do(*within, "ip", "-batch", "-", given="\n".join(lines))
         # Open vSwitch in user space neither completes checksums nor makes segments for the kernel.
         do(*within, "ethtool", "-K", self._interface, "tx", "off", "tso", "off")
-        do("ip", "link", "set", self._port, "up")
+        # Otherwise the kernel answers for the addresses of the node, and the frames that follow pass Open vSwitch by.
+        do("ip", "link", "set", self._port, "arp", "off", "up")
 
     def _make_port(self, addresses: Mapping[str, Any]) -> None:
         port, of_ovn = self._port, f"external_ids:iface-id={self._port}"
