@@ -132,6 +132,8 @@ def network_commands(nodes: Sequence[ClusterNode]) -> Iterator[tuple[str, ...]]:
         yield ("ip", "netns", "add", node.name)
         yield ("ip", "link", "add", node.name, "type", "veth", "peer", "name", "eth0", "netns", node.name)
         yield ("ip", "link", "set", node.name, "master", BRIDGE, "up")
+        for network, address in zip(node.pods, node.addresses, strict=True):  # pods may ask the API server
+            yield ("ip", "route", "add", network, "via", address)
         inside = ("ip", "-n", node.name)
         forwarding = ("net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
         yield ("nsenter", f"--net=/run/netns/{node.name}", *with_ipv6, *forwarding)
