@@ -196,8 +196,8 @@ def test_the_dockerfile_has_the_packages_and_files_of_the_image() -> None:
     assert sorted(installed.split()) == sorted(WHOLE_PACKAGES)
     copied = [each for words in re.findall(r"^COPY (?!--)(.*) \S+$", last, re.MULTILINE) for each in words.split()]
     assert sorted(copied) == sorted(CHECKOUT)
-    (link,) = [each for each in podperf_files() if each.name == "bin/ping"]
-    assert f"ln --symbolic {link.link} /{link.name}\n" in last
+    (link,) = [each for each in podperf_files() if each.path == "bin/ping"]
+    assert f"ln --symbolic {link.link} /{link.path}\n" in last
 
 
 def test_without_skopeo_a_push_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
