@@ -343,7 +343,7 @@ def of_registered(layout: ClusterLayout, node: ClusterNode) -> dict[str, Any]:
     parts tell about the network."""
     told = {key: each for part in layout.programs.parts for key, each in part.tells().items()}
     network = layout.programs.network
-    word = {own_agents.WORD: layout.word} if network.restarts and network.command(layout, node) else {}
+    word = {own_agents.WORD: layout.word} if network.restarts else {}
     return {
         "metadata": {"annotations": {TOLD: json.dumps(told), **word}},
         "spec": {"podCIDR": node.pods[0], "podCIDRs": node.pods},

@@ -126,7 +126,7 @@ class ClusterNetwork(ClusterPart):
     modes: ClassVar[tuple[str, ...]] = ("",)  # the first one is the default
     encapsulations: ClassVar[Mapping[str, str]] = {}  # of frames between nodes, by the mode; other modes have none
     data_plane: ClassVar[str] = "Linux bridge"
-    restarts: ClassVar[bool] = True  # whether its command can be ended and run again, while pods are on the node
+    restarts: ClassVar[bool] = True  # whether it has an agent that can restart while pods are on the node
     takes: ClassVar[Collection[str]] = ()  # the options of `cluster up` that were seen to work beside this network
 
     @property

@@ -40,6 +40,7 @@ class Plain(ClusterNetwork):
     """The CNI plug-in `bridge`, and routes that podperf sets."""
 
     name: ClassVar[str] = "plain"
+    restarts: ClassVar[bool] = False
     takes: ClassVar[Collection[str]] = ("multus", "network-policies")
 
     def plugin(self, layout: ClusterLayout, node: ClusterNode) -> Mapping[str, Any]:
