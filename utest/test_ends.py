@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def commands(chain: Chain, topology: object = LOCAL) -> list[str]:
 def opened(lines: list[str]) -> str:
     """The ends that the tester opens."""
     (started,) = (line for line in lines if "podperf-tester" in line and "--engine" in line)
-    return " ".join(started.split()[2:6])
+    return " ".join(shlex.split(started.partition("] ")[2])[1:5])
 
 
 def test_a_chain_says_where_its_traffic_begins_and_ends() -> None:
