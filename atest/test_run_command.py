@@ -54,9 +54,10 @@ def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) ->
     assert "[2/2] PTP, 64 B | " in said, "which trial, while it works"
     table = said[said.index("\nTest ") :].splitlines()
     (row,) = [line for line in table if re.match(r"PTP, 64 B +(>= *)?\d", line)]
-    cut_short = "*" in row  # on a noisy machine a search may find no end in its time, which can decide no threshold
-    (word,) = re.findall("passed|inconclusive" if cut_short else "passed", row)
-    assert len(row) <= 80 or cut_short or "noisy" in row  # further words follow on a noisy machine
+    # On a noisy machine a search may be cut short (*), drift, or have a tester that hurried (?). No threshold is decided.
+    open_search = "*" in row or "?" in row
+    (word,) = re.findall("passed|inconclusive" if open_search else "passed", row)
+    assert len(row) <= 80 or open_search or "noisy" in row  # further words follow on a noisy machine
     assert f"[2/2] PTP, 64 B {word}: MRR " in said, "with the word of the table"
     assert table[-1] == f"Conformance: {results}/conformance.html"
     made = {path.name for path in results.iterdir()}
