@@ -54,7 +54,7 @@ def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) ->
     assert "[2/2] PTP, 64 B | " in said, "which trial, while it works"
     table = said[said.index("\nTest ") :].splitlines()
     (row,) = [line for line in table if re.match(r"PTP, 64 B +(>= *)?\d", line)]
-    # On a noisy machine a search may be cut short (*), drift, or have a tester that hurried (?). No threshold is decided.
+    # On a noisy machine a search may be cut short (*), or be in doubt (?). Then no threshold is decided.
     open_search = "*" in row or "?" in row
     (word,) = re.findall("passed|inconclusive" if open_search else "passed", row)
     assert len(row) <= 80 or open_search or "noisy" in row  # further words follow on a noisy machine
