@@ -14,17 +14,12 @@ from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, Tr
 from podperf.testbed.joins import JOINS
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from robot_run import ROOT
-from virtual_lab import ONLY_ON_REQUEST, Lab, booted, need_qemu
+from virtual_lab import ONLY_ON_REQUEST, Lab, booted
 
 SMALL, LARGE = FrameSize.parse(64), FrameSize.parse(1518)
 TOPOLOGY = ROOT / "topologies" / "two_virtual_workers.yaml"
 
 pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("machine_as_before")]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def needs_qemu() -> None:
-    need_qemu()
 
 
 @pytest.fixture(scope="class")
@@ -84,7 +79,7 @@ class Counts:
 
 
 def sent_to_each_other(sut: SystemUnderTest) -> list[Counts]:
-    """What each worker has sent into the cable to the other one. A card counts the tags that it inserts itself."""
+    """The counts of what each worker has sent to the other one. A card counts the tags that it inserts itself."""
     left, right = (part.site.worker for part in sut.parts if part.site is not None)
     found = []
     for host, port in ((left.host, left.right), (right.host, right.left)):

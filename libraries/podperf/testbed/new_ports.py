@@ -123,7 +123,7 @@ def _workers(
     needs: ChainNeeds,
     undo: ExitStack,
 ) -> tuple[list[Worker], tuple[NewEnd, NewEnd]]:
-    """The workers and the ends, from left to right. What leads to the ends has a port on the outermost workers."""
+    """The workers and the ends, from left to right. The outermost workers have the ports that lead to the ends."""
     outside = _outside(machines, chain.ends, "tester", undo)
     hosts = [add_namespace(machine.host, machine.label or "worker", undo) for machine in used]
     # Names of receive threads have the interface and not its namespace. So no two interfaces have the same name.
