@@ -192,6 +192,13 @@ def test_a_network_says_which_link_type_the_kernel_lacks(
     assert asked == ["vxlan"] * refused
 
 
+def test_the_network_has_each_link_address_and_route_once(wanted: ClusterLayout) -> None:
+    parts = (part.network_commands(wanted.nodes) for part in wanted.programs.parts)
+    commands = [*core.network_commands(wanted.nodes), *(each for part in parts for each in part)]
+    added = [each for each in commands if "add" in each]
+    assert added and len(set(added)) == len(added), "a second one fails, and the cluster does not start"
+
+
 def test_frames_of_a_bridge_that_pass_no_iptables_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(iptables, "_BRIDGED", tmp_path / "none")
     for title in ("flannel", "kube-router"):

@@ -49,6 +49,5 @@ class Plain(ClusterNetwork):
     def network_commands(self, nodes: Sequence[ClusterNode]) -> Iterator[tuple[str, ...]]:
         for node in nodes:
             for pods, address in zip(node.pods, node.addresses, strict=True):
-                yield ("ip", "route", "add", pods, "via", address)
                 for other in (each.name for each in nodes if each != node):
                     yield ("ip", "-n", other, "route", "add", pods, "via", address)
