@@ -917,6 +917,7 @@ class TestJob:
             found = each["methods"]["application_traffic"]
             assert [kind["tool"] for kind in found["kinds"]] == ["iperf3", "iperf3"]
             assert all(rate > 0 for kind in found["kinds"] for rate in kind["rates"])
+            assert all(kind["cpu_nanoseconds"] > 0 for kind in found["kinds"]), found["missing"]
             assert "netperf is not installed on pod tester-left-" in found["missing"]["TCP_RR"]
             assert found["congestion_control"]
         assert [each["tester"]["host_network"] for each in records] == [False, False, True]

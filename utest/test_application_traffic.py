@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +12,16 @@ import pytest
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed
 from podperf.methods.application_tools import IPERF3, KINDS, NETPERF, Traffic, read_iperf3, read_netperf
-from podperf.methods.application_traffic import ApplicationRun, ApplicationTraffic, ApplicationTrafficResult, Series
+from podperf.methods.application_traffic import (
+    ApplicationRun,
+    ApplicationTraffic,
+    ApplicationTrafficResult,
+    EndsClock,
+    Series,
+)
 from podperf.metrics import APPLICATION_WORDS, METRICS
 from podperf.model import Chain, CpuTime
-from podperf.testers.ends import no_ends
+from podperf.testers.ends import ChainEnd, no_ends
 from simulated_chain import SimulatedChain
 from simulated_dut import SimulatedDut
 from simulated_ends import OneSecond, RecordedTools, ends, recorded
@@ -73,6 +80,24 @@ def test_each_kind_has_its_runs_and_the_kinds_take_turns() -> None:
     assert host.servers == 0, "each server has ended"
     assert set(result.metrics) == {kind.metric for kind in KINDS}, "no CPU time without a clock"
     assert result.as_record()["confidence"] == 0.75
+
+
+def test_ends_with_control_groups_of_their_own_tell_their_cpu_time() -> None:
+    times = {"left": iter([1e9, 1.5e9]), "right": iter([0.0, 2e9])}
+    left, right = (ChainEnd(HOST, "", cpu_time=partial(next, times[side])) for side in times)
+    clock = EndsClock.of(left, right)
+    assert clock is not None
+    clock.start()
+    assert clock.stop() == CpuTime({"left": 0.5e9, "right": 2e9})
+    assert EndsClock.of(left, ChainEnd(HOST, "")) is None, "an end whose place has other programs, too"
+
+
+def test_an_end_that_cannot_read_its_control_group_is_named() -> None:
+    clock = EndsClock.of(*(ChainEnd(HOST, "", cpu_time=read) for read in (lambda: 1.0, lambda: None)))
+    assert clock is not None
+    clock.start()
+    taken = clock.stop()
+    assert taken.total is None and taken.unread.endswith(": right")
 
 
 def series(*rates: float) -> Series:

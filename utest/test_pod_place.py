@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -56,3 +56,30 @@ def test_a_process_that_ends_by_itself_is_not_awaited(place: PodPlace) -> None:
     assert not await_success(place, process, 20, "false")
     assert not process.alive() and process.errors() == "cannot bind\n"
     process.stop()
+
+
+@pytest.mark.parametrize(
+    ("files", "nanoseconds"),
+    [
+        ({"cpu.stat": "usage_usec 1500\nuser_usec 1000\n"}, 1_500_000),
+        ({"cpu.stat": "nr_periods 0\n", "cpuacct/cpuacct.usage": "700\n"}, 700),
+        ({"cpu,cpuacct/cpuacct.usage": "800\n"}, 800),
+        ({}, None),
+    ],
+)
+def test_the_cpu_time_of_a_container_is_that_of_its_control_group(
+    place: PodPlace,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    files: Mapping[str, str],
+    nanoseconds: float | None,
+) -> None:
+    group = tmp_path / "control group"
+    group.mkdir()
+    for name, content in files.items():
+        (group / name).parent.mkdir(exist_ok=True)
+        (group / name).write_text(content)
+    monkeypatch.setattr(pod_place, "_GROUP", str(group))
+    assert place.cpu_time() == nanoseconds
+    monkeypatch.setattr(pod_place, "_GROUP", str(tmp_path / "none"))
+    assert place.cpu_time() is None

@@ -428,7 +428,8 @@ class KubernetesTester:
         if len(self.pods) < len(SIDES) or self._settings.destination != "pod" or self._settings.network_policies:
             raise Unavailable("application traffic goes between two pods, without Services and NetworkPolicies")
         family = self._first_family()
-        left, right = (ChainEnd(pod.place, str(pod.address(family))) for pod in self.pods.values())
+        places = ((pod.place, str(pod.address(family))) for pod in self.pods.values())
+        left, right = (ChainEnd(place, address, cpu_time=place.cpu_time) for place, address in places)
         yield left, right
 
     @understood("a pod of the tester")

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError, understood
 from podperf.hosts.base import Completed, ProgramPlace, json_answer, shown
 from podperf.hosts.linux import await_success, path_of
-from podperf.kernel.thread_time import ThreadClock
 from podperf.model import CpuTime
 from podperf.testers.ends import ChainEnd
 
 _START_PATIENCE = 5.0  # seconds until a server listens
 _END_PATIENCE = 20.0  # seconds that a client may take beyond its traffic
 _LISTENS = 'ss --no-header --listening --tcp --numeric "sport = :$1" | grep -q .'
+
+
+class CpuClock(Protocol):
+    """Tells the CPU time that something takes between `start` and `stop`."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> CpuTime: ...
 
 
 @dataclass(frozen=True)
@@ -61,9 +68,9 @@ class TrafficKind:
     cpu_metric: str = ""  # of the CPU time of a byte or a transaction; empty: that is in the table of the record only
 
     def run(
-        self, left: ChainEnd, right: ChainEnd, seconds: float, clock: ThreadClock | None
+        self, left: ChainEnd, right: ChainEnd, seconds: float, clock: CpuClock | None
     ) -> tuple[Traffic, CpuTime | None]:
-        """One run, and the CPU time that the system under test takes meanwhile. Each run has a server of its own."""
+        """One run, and the CPU time by this clock meanwhile. Each run has a server of its own."""
         tool = self.tool
         with ExitStack() as undo:
             server = right.host.spawn(*tool.server(right.address), cpus=right.cpus)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from podperf.dataplanes import DATA_PLANES
@@ -16,8 +16,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.experiments.ratio_interval import least_error
 from podperf.figures import number, percent
 from podperf.hosts.linux import package_versions
-from podperf.kernel.thread_time import ThreadClock
-from podperf.methods.application_tools import IPERF3, KINDS, TOOLS, Traffic, TrafficKind
+from podperf.methods.application_tools import IPERF3, KINDS, TOOLS, CpuClock, Traffic, TrafficKind
 from podperf.methods.base import MeasuredChain, MethodTable
 from podperf.methods.presets import FurtherSettings
 from podperf.metrics import APPLICATION_WORDS, METRICS, Measured, Metrics
@@ -26,6 +25,33 @@ from podperf.testers.ends import ChainEnd
 
 NAME = "application_traffic"
 BETWEEN = 0.5  # seconds that a run takes beside its traffic
+OF_SYSTEM = "the system under test, without that of the ends"
+OF_ENDS = "the two ends: of the tools, and of the network's work for a frame in their time (softirq)"
+
+
+class EndsClock:
+    """The CPU time of the two ends, where nothing tells that of the system between them."""
+
+    def __init__(self, left: ChainEnd, right: ChainEnd) -> None:
+        self._read = {"left": left.cpu_time, "right": right.cpu_time}
+        self._before: Mapping[str, float | None] = {}
+
+    @classmethod
+    def of(cls, left: ChainEnd, right: ChainEnd) -> EndsClock | None:
+        """None if the ends share their places with other programs."""
+        return cls(left, right) if left.cpu_time and right.cpu_time else None
+
+    def start(self) -> None:
+        self._before = self._now()
+
+    def stop(self) -> CpuTime:
+        pairs = {side: (self._before[side], now) for side, now in self._now().items()}
+        taken = {side: now - before for side, (before, now) in pairs.items() if before is not None and now is not None}
+        unread = ", ".join(pairs.keys() - taken)
+        return CpuTime(taken, unread=f"no CPU time of the control group of this end: {unread}" if unread else "")
+
+    def _now(self) -> Mapping[str, float | None]:
+        return {side: read() for side, read in self._read.items() if read is not None}
 
 
 @dataclass(frozen=True)
@@ -88,6 +114,7 @@ class ApplicationTrafficResult:
     seconds: float  # of the traffic of a run
     versions: Mapping[str, str]  # of the tools
     missing: Mapping[str, str]
+    cpu_time_of: str = OF_SYSTEM
 
     @property
     def runs(self) -> int:
@@ -116,6 +143,7 @@ class ApplicationTrafficResult:
             "confidence": 1 - least_error(self.runs),
             "versions": dict(self.versions),
             "congestion_control": self.series[0].runs[0].traffic.congestion_control,
+            "cpu_time_of": self.cpu_time_of,
             "kinds": [each.as_record() for each in self.series],
             "missing": dict(self.missing),
         }
@@ -144,7 +172,10 @@ class ApplicationTraffic:
                 "than its frames: application traffic crosses data planes of the kernel"
             )
         with sut.ends() as (left, right):
-            return cls(runs, settings.application_run).run(left, right, sut.cpu_clock())
+            method, clock = cls(runs, settings.application_run), sut.cpu_clock()
+            if clock is None and (of_ends := EndsClock.of(left, right)):
+                return replace(method.run(left, right, of_ends), cpu_time_of=OF_ENDS)
+            return method.run(left, right, clock)
 
     @staticmethod
     def usual_seconds(settings: FurtherSettings, between: float, set_up: float) -> float:
@@ -157,13 +188,13 @@ class ApplicationTraffic:
         words = (
             f"{found['statement']} Medians of {found['runs']} runs of {number(found['seconds'])} s each. With "
             f"{confidence} confidence the true median is between the slowest and the fastest run. The CPU time is that "
-            f"of the system under test, without that of the ends. Congestion control: {found['congestion_control']}."
+            f"of {found.get('cpu_time_of', OF_SYSTEM)}. Congestion control: {found['congestion_control']}."
         )
         heads = ("Traffic", "Median", "", "Slowest to fastest", "CPU time", "Retransmits")
         title = f"Application traffic ({tools})" if tools else "Application traffic"
         return MethodTable(title, [_row(each) for each in found["kinds"]], heads, words)
 
-    def run(self, left: ChainEnd, right: ChainEnd, clock: ThreadClock | None) -> ApplicationTrafficResult:
+    def run(self, left: ChainEnd, right: ChainEnd, clock: CpuClock | None) -> ApplicationTrafficResult:
         """Measure. Raises Unavailable without iperf3. Without netperf, its kinds are missing."""
         absent = {tool.name: reason for tool in TOOLS if (reason := tool.missing(left.host))}
         if IPERF3.name in absent:

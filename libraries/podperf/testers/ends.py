@@ -12,11 +12,16 @@ from podperf.hosts.base import ProgramPlace
 
 @dataclass(frozen=True)
 class ChainEnd:
-    """One end: the place of its port, the address of its port, and the CPUs for programs there. Empty: any of them."""
+    """One end: the place of its port, the address of its port, and the CPUs for programs there. Empty: any of them.
+
+    `cpu_time` reads the nanoseconds that all programs there have taken so far, or None if it cannot read them now. An
+    end without it shares its place with other programs.
+    """
 
     host: ProgramPlace
     address: str
     cpus: Sequence[int] = ()
+    cpu_time: Callable[[], float | None] | None = None
 
 
 EndHosts = Callable[[], AbstractContextManager[tuple[ChainEnd, ChainEnd]]]
