@@ -5,10 +5,10 @@ Usage, with a cluster of two nodes that have the image of `podperf image build F
 folder that all nodes have; on that cluster, one in /var/lib/podperf-cluster. It gets the results of the pair. NODES are
 the nodes of the large cluster, by default 200.
 
-The script makes the Job of topologies/kubernetes/job.yaml, and reads the metrics of the API server three times: of an
-idle minute, while the Job measures its one pair, and of a minute in which a second Job waits for a pod of another run.
-The requests of an idle cluster in the same time are subtracted. A watch is not counted, because it is one request for
-hours. Nobody else may use the cluster.
+The script makes the Job of topologies/kubernetes/job.yaml with the rows ROWS, and reads the metrics of the API server
+three times: of an idle minute, while the Job measures its one pair, and of a minute in which a second Job waits for a
+pod of another run. The requests of an idle cluster in the same time are subtracted. A watch is not counted, because it
+is one request for hours. Nobody else may use the cluster.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ ROOT = Path(__file__).resolve().parents[1]
 MINUTE = 60.0  # seconds of the two other phases
 SETTLE = 10.0  # seconds in which a cluster ends what a phase began
 SELDOM = 35.0  # seconds after which a waiting run looks at its pod seldom
-LONGEST, LOOK_AGAIN = 600.0, 5.0  # seconds for the Job
+ROWS = tuple(f"Pod to pod on two nodes, {each}" for each in ("64 B", "1518 B", "IMIX"))
+START, ROW, LOOK_AGAIN = 90.0, 60.0, 5.0  # seconds for the Job to start, and at most for each row
 PODS = "/api/v1/namespaces/podperf/pods"
 JOBS = "/apis/batch/v1/namespaces/podperf/jobs"
 PATHS = {
@@ -144,6 +145,8 @@ class Cluster:
         self._client = config.new_client_from_config(str(kubeconfig))
         self._results = folder
         settings, claim, self._job = yaml.safe_load_all((ROOT / "topologies/kubernetes/job.yaml").read_text())
+        (container,) = self._job["spec"]["template"]["spec"]["containers"]
+        container["command"] = [*container["command"][:3], *(f"--test={row}" for row in ROWS)]
         self._nodes = settings["data"]["nodes"].split()
         names = {each["metadata"]["name"] for each in self._api.ask("GET", "/api/v1/nodes")["items"]}
         if not names.issuperset(self._nodes):
@@ -172,8 +175,10 @@ class Cluster:
             status = self._api.ask("GET", f"{JOBS}/podperf")["status"]
             if status.get("succeeded"):
                 break
-            if status.get("failed") or asked > LONGEST / LOOK_AGAIN:
+            if status.get("failed"):
                 sys.exit(f"the Job failed: {status}")
+            if asked > (START + ROW * len(ROWS)) / LOOK_AGAIN:
+                sys.exit(f"the Job did not end in {asked * LOOK_AGAIN:.0f} s: {status}")
         time.sleep(SETTLE)
         phase = Phase.between(before, calls_of(self._client))
         phase.requests["GET jobs"] -= asked  # of this script
@@ -242,7 +247,7 @@ def on_paper(nodes: int, pair: Phase, seconds: float, waiting: Phase, results: P
     return "\n".join(
         [
             f"{nodes} nodes: {pairs} pairs, {at_once} at the same time",
-            f"    the Job takes {pairs / at_once * seconds / 3600:.1f} h, if no pair waits",
+            f"    the Job of {len(ROWS)} rows takes {pairs / at_once * seconds / 3600:.1f} h, if no pair waits",
             f"    {at_once * pair.total / seconds:.0f} requests a second, "
             f"of which podperf's own are {at_once * pair.of_podperf / seconds:.0f}",
             f"    {at_once * pair.cpu / seconds:.2f} CPUs of the API server",
@@ -262,7 +267,8 @@ def main(kubeconfig: Path, folder: Path, nodes: int) -> int:
         print(idle.words("idle"), flush=True)
         pair, seconds = cluster.pair()
         pair = pair.beyond(idle)
-        print(pair.words(f"one pair, of which the Job says {seconds:.0f} s"), flush=True)
+        print(pair.words(f"one pair, {len(ROWS)} rows, of which the Job says {seconds:.0f} s"), flush=True)
+        print(f"    exec a row: {pair.requests.get('CONNECT pods/exec', 0) / len(ROWS):.1f}", flush=True)
         waiting = cluster.wait().beyond(idle)
         print(waiting.words("one pair that waits"), flush=True)
         print(on_paper(nodes, pair, seconds, waiting, cluster.results()))
