@@ -20,7 +20,18 @@ import yaml
 
 from chains import need, send
 from machine import once_as, snapshot
-from own_cluster import KUBECONFIG, awaited, frames_of, namespaces, need_programs, process_of, program_of, use_up_memory
+from own_cluster import (
+    KUBECONFIG,
+    awaited,
+    frames_of,
+    group_of,
+    namespaces,
+    need_programs,
+    process_of,
+    program_of,
+    use_up_memory,
+)
+from podperf.cluster.hierarchies import processes
 from podperf.cluster.layout import FOLDER
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
@@ -41,6 +52,7 @@ from podperf.pods import POD_RUNTIMES
 from podperf.pods.base import PodProgram
 from podperf.pods.forwarders.base import POD_MEMORY
 from podperf.preflight.plan import plan
+from podperf.run.session import _watch
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
@@ -59,6 +71,7 @@ sys.path.insert(0, sys.argv[1])
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize
 from podperf.testbed.access import read_topology
+from podperf.run.session import _watch
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import Testbed
 host = LocalHost()
@@ -208,6 +221,24 @@ def test_a_program_has_the_hugepages_that_its_pod_asked_for(tmp_path: Path) -> N
     ):
         send(sut)
         assert [sum(application.hugepages_mib().values()) for application in sut.applications] == [POD_MEMORY] * 2
+
+
+def test_a_program_that_an_exec_starts_in_a_pod_is_no_foreign_work(api: Api, tmp_path: Path) -> None:
+    """The node's container runtime is its parent, as that of the container's first process."""
+    with on_cluster(tmp_path) as testbed, testbed.build(Chain("linux-bridge", 1), SMALL), ExitStack() as undo:
+        (pod,) = pods(api)
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        undo.callback(api.open_stream(name, namespace, ["sh", "-c", "while :; do :; done"]).close)
+        group, first = group_of(pod), program_of(pod)
+        awaited(lambda: len([*processes([group])]) > 1, lambda: f"{name} has its first process only", START_TIMEOUT)
+        (busy,) = {*processes([group])} - {first}
+        clock = ~busy << 3 | 2  # CLOCK_PROCESS_CPUTIME_ID of another process, clock_getcpuclockid(3)
+        quietness = _watch(testbed, [range(os.cpu_count() or 1)], undo)
+        assert quietness is not None
+        quietness.start()
+        began = time.clock_gettime(clock)
+        awaited(lambda: time.clock_gettime(clock) > began + 0.3, lambda: f"{busy} has no CPU", START_TIMEOUT)
+        assert f"({busy})" not in str(quietness.stop().foreign)
 
 
 def test_a_program_that_the_kernel_kills_for_memory_in_a_trial_has_the_reason_of_the_cluster(

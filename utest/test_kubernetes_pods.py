@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -167,15 +168,27 @@ def test_pods_end_together_and_are_awaited_once() -> None:
     assert "ip netns attach podperf-pod1 4711" in host.commands
 
 
-def test_the_first_processes_of_running_pods_are_known_for_the_watch_over_other_work() -> None:
-    host = ScriptedHost(answers={"sh -c": "4711\n"}, patient=True)
+def test_the_processes_in_the_containers_of_running_pods_are_known_for_the_watch_over_other_work() -> None:
+    """Also those that an exec started: they descend from the node's container runtime, as the first process does."""
+    script = ["sh", "-c", of_pods._PROCESSES, "sh", "number of pod1"]
+    of_group = "/proc/4711/cgroup\n/proc/4712/cgroup\n"
+    host = ScriptedHost(answers={" ".join(script): of_group, "sh -c": "4711\n"}, patient=True)
     of_testbed = KubernetesRuntime(settings_of())
     of_testbed._pods, of_testbed._login = Pods(), (cast("Any", None), "v1.34.4")
-    assert list(of_testbed.first_processes(host)) == []
+    assert set(of_testbed.processes(host)) == set()
     with ExitStack() as undo:
         of_testbed.on(host, NetworkNamespace("podperf-worker")).start("pod1", [], undo)
-        assert list(of_testbed.first_processes(host)) == [4711]
-    assert list(of_testbed.first_processes(host)) == []
+        assert set(of_testbed.processes(host)) == {4711, 4712}
+    assert set(of_testbed.processes(host)) == set()
+
+
+def test_a_process_is_found_by_the_control_group_of_its_container() -> None:
+    """A process of this machine is in the control groups of the test, as one of a container is in the container's."""
+    host, of_testbed = LocalHost(), KubernetesRuntime(settings_of())
+    of_testbed._containers[host.name] = {NUMBER}
+    assert not of_testbed.processes(host)
+    of_testbed._containers[host.name] |= {Path("/proc/self/cgroup").read_text().splitlines()[0]}
+    assert os.getpid() in of_testbed.processes(host)
 
 
 def test_the_watch_over_other_work_asks_for_the_pods_of_each_machine() -> None:
@@ -187,7 +200,7 @@ def test_the_watch_over_other_work_asks_for_the_pods_of_each_machine() -> None:
         tester_host=host,
         tester_cpus=(0,),
         workers=[SimpleNamespace(host=host), SimpleNamespace(host=further)],
-        runtime=SimpleNamespace(first_processes=lambda machine: processes[machine.name]),
+        runtime=SimpleNamespace(processes=lambda machine: processes[machine.name]),
     )
     with ExitStack() as undo:
         found = _watch(cast("Any", testbed), [{0}, {0}], undo)

@@ -32,6 +32,8 @@ from podperf.pods.networks import NetworkedPod, PodNetworks
 from podperf.topology import Topology
 
 _FIRST_PROCESS = shell_script("first_process.sh", beside=__file__)
+# $1: the numbers of containers, one a line. Each is in the path of its control group. Many processes can end meanwhile.
+_PROCESSES = 'grep -lsF -e "$1" /proc/[0-9]*/cgroup'
 _NO_FUNCTIONS = (
     "programs in pods of Kubernetes drive virtual functions that a device plug-in of the cluster gives: name the "
     "resources with those of the worker's ports in pods.settings.virtual_functions of the topology"
@@ -67,13 +69,13 @@ class KubernetesPods(PodRuntime):
         run: Callable[[Host], ChainPods],
         version: Callable[[], str],
         program: PodProgram | None = None,
-        first_processes: set[int] | None = None,
+        containers: set[str] | None = None,
     ) -> None:
         """`run(machine)` has the pods of the run. `version` tells that of the cluster. The pods have this `program`.
 
-        `first_processes` has those of the containers that now run, as the machine counts.
+        `containers` has the numbers (IDs) of the containers that now run.
         """
-        self._first_processes = set[int]() if first_processes is None else first_processes
+        self._containers = set[str]() if containers is None else containers
         self._machine, self._worker, self._settings = machine, worker, settings
         self._networks = PodNetworks(machine, worker)
         self._run, self._version, self._program = run, version, program
@@ -145,8 +147,8 @@ class KubernetesPods(PodRuntime):
         undo.callback(self._end, run, created)
         started = run.await_running(created)
         first = self._first_process(started)
-        self._first_processes.add(first)
-        undo.callback(self._first_processes.discard, first)
+        self._containers.add(started.container)
+        undo.callback(self._containers.discard, started.container)
         host = name_namespace(self._machine, name, first, self._names if wanted.networks else undo)
         start = partial(start_program, self._machine, name, first, partial(run.why_ended, created))
         pod = KubernetesPod(name, host, started, start)
@@ -243,7 +245,7 @@ class KubernetesRuntime(RuntimeOfTestbed):
         self._undo = ExitStack()
         self._login: tuple[Api, str] | None = None
         self._pods: ChainPods | None = None
-        self._first_processes: dict[str, set[int]] = {}  # of containers, by the name of the machine
+        self._containers: dict[str, set[str]] = {}  # the numbers of those that now run, by the name of the machine
 
     def unavailable(self, host: Host) -> str | None:
         try:
@@ -259,12 +261,17 @@ class KubernetesRuntime(RuntimeOfTestbed):
         return self.settings.pages
 
     def on(self, machine: Host, worker: NetworkNamespace, program: PodProgram | None = None) -> KubernetesPods:
-        processes = self._first_processes.setdefault(machine.name, set())
-        return KubernetesPods(machine, worker, self.settings, self._run, self._version, program, processes)
+        containers = self._containers.setdefault(machine.name, set())
+        return KubernetesPods(machine, worker, self.settings, self._run, self._version, program, containers)
 
-    def first_processes(self, machine: Host) -> Collection[int]:
-        """See RuntimeOfTestbed. The node's container runtime started them."""
-        return self._first_processes.get(machine.name, ())
+    def processes(self, machine: Host) -> Collection[int]:
+        """See RuntimeOfTestbed. The node's container runtime started them. A process that an exec started is a child of
+        that runtime, too, and not of the container's first process. Its control group is the container's."""
+        containers = self._containers.get(machine.name)
+        if not containers:
+            return ()
+        said = machine.ask("sh", "-c", _PROCESSES, "sh", "\n".join(sorted(containers)), check=False, assumed="").stdout
+        return {int(path.split("/")[2]) for path in said.split()}
 
     def _version(self) -> str:
         return "" if self._planned else self._logged_in()[1]

@@ -173,8 +173,8 @@ class RuntimeOfTestbed:
         """The runtime of one worker, for a chain whose pods have such a program. None: they have none."""
         return self._kind(machine, worker)
 
-    def first_processes(self, machine: Host) -> Collection[int]:
-        """The first processes of the pods that now run on a machine, if they descend from no process of podperf's."""
+    def processes(self, machine: Host) -> Collection[int]:
+        """The processes of the pods that now run on a machine, if they descend from no process of podperf's."""
         return ()
 
     def planned(self) -> RuntimeOfTestbed:

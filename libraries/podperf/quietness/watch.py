@@ -186,9 +186,9 @@ def read_proc_of(host: Host) -> Callable[[], str]:
 class Quietness:
     """Watches the measuring CPUs of one host.
 
-    The work of the processes `own`, of those with a name in `black_box`, of the first processes of `pods`, and of their
-    descendants is no noise. With `speeds`, the speed of the CPUs is measured just before and just after a window. The
-    CPUs of the machines of `workers` are watched as well.
+    The work of the processes `own`, of those with a name in `black_box`, of those in `pods`, and of their descendants
+    is no noise. With `speeds`, the speed of the CPUs is measured just before and just after a window. The CPUs of the
+    machines of `workers` are watched as well.
 
     A window begins with `start()` and ends with `stop()`, which returns its Noise.
     """
@@ -277,7 +277,7 @@ def watch(
     """Watch the CPUs of the system under test and of the tester on a machine, and those of `workers` as well.
 
     Processes with a name in `black_box` belong to the system under test, and so do those of pods that a cluster runs.
-    `pods` tells the first process of each.
+    `pods` tells those that now run in them.
 
     The speed of the CPUs is watched if the machine has Python 3.6 or later. After each look, the watching process stays
     on the last CPU of the list. A poller may occupy a CPU of the system under test. So the tester's CPUs stand last.

@@ -109,7 +109,7 @@ def _watch(testbed: Testbed, suts: Sequence[Collection[int]], undo: ExitStack) -
     beside_tester = [cpu for host, sut in workers if host is tester for cpu in sut]
 
     def pods_on(host: Host) -> Callable[[], Collection[int]]:
-        return lambda: testbed.runtime.first_processes(host)
+        return lambda: testbed.runtime.processes(host)
 
     watched = partial(watch, black_box=testbed.topology.black_box, undo=undo)
     elsewhere = [watched(host, sut=sut, pods=pods_on(host)) for host, sut in workers if host is not tester]
