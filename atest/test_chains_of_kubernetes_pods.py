@@ -64,6 +64,14 @@ START_TIMEOUT = 60.0  # seconds
 KILL_NOTICED_IN = 30.0  # seconds after the trial, the end of the run among them
 HUGEPAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 PAGES_OF_TWO_PODS = 2 * POD_MEMORY // PageSize.TWO_MIB
+# What pods of users have, and what a program of podperf's has to live with.
+OF_USERS = {
+    "hugepages": {"2Mi": f"{POD_MEMORY}Mi"},
+    "command": ["sh", "-c", 'sleep 0.1; exec "$@"', "sh"],
+    "volumes": [{"name": "pages", "emptyDir": {"medium": "HugePages"}}],
+    "volume_mounts": [{"name": "pages", "mountPath": "/dev/hugepages"}],
+    "security_context": {"capabilities": {"add": ["IPC_LOCK"]}, "supplementalGroups": [1234]},
+}
 # A run that builds chains until it is killed.
 BUILDING = """
 import sys
@@ -213,10 +221,11 @@ def test_a_program_polls_on_the_cpu_that_its_pod_has_alone(tmp_path: Path) -> No
         assert [cpu_plan.pods for cpu_plan in sut.cpu_plans] == [(int(told["cpus"]),)]
 
 
-def test_a_program_has_the_hugepages_that_its_pod_asked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wanted", [{"hugepages": "2Mi"}, OF_USERS])
+def test_a_program_has_the_hugepages_that_its_pod_asked_for(tmp_path: Path, wanted: dict[str, Any]) -> None:
     need("memif")
     with (
-        on_cluster(tmp_path, hugepages="2Mi") as testbed,
+        on_cluster(tmp_path, **wanted) as testbed,
         testbed.build(Chain("memif", 2), SMALL) as sut,
     ):
         send(sut)
@@ -282,6 +291,15 @@ def test_a_pod_with_a_program_sees_the_sockets_and_its_own_pipes_and_replaces_no
         assert program.receive(10) == "up"
         program.send("heard")
         assert program.receive(10) == "heard"
+
+
+def test_an_entrypoint_that_does_not_become_podperfs_command_is_named(tmp_path: Path) -> None:
+    with (
+        on_cluster(tmp_path, command=["sh", "-c", '"$@"; exit 1', "sh"]) as testbed,
+        pytest.raises(PodperfError, match=r"pods\.settings\.command: the entrypoint of pod1 did not become"),
+        testbed.build(Chain("linux-bridge", 1), SMALL),
+    ):
+        pytest.fail("the chain was built")
 
 
 def test_a_chain_that_the_cluster_cannot_place_says_why_and_leaves_nothing(tmp_path: Path) -> None:
@@ -391,6 +409,7 @@ def test_the_objects_of_a_plan_pass_the_dry_run_of_the_api_server(api: Api, tmp_
     for name, settings in (
         ("linux-bridge", {"isolation": "exclusive", "attached_by": "multus", "resources": {"intel.com/vf": 1}}),
         ("memif", {"hugepages": "2Mi"}),
+        ("memif", OF_USERS),
     ):
         wanted = topology(tmp_path, namespace="default", **settings)
         steps = plan(wanted, Chain(name, 2), SMALL, Cpus((0, 1), (0, 1))).steps

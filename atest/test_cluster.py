@@ -63,7 +63,7 @@ from podperf.kubernetes.rights import (
 )
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.kubernetes.running_pods import PodDidNotStart, await_phase, why_ended, why_not_running
-from podperf.kubernetes.settings import IMAGE, KubernetesSettings
+from podperf.kubernetes.settings import IMAGE, KubernetesSettings, pods_of_tester
 from podperf.kubernetes.tester import KubernetesTester
 from podperf.kubernetes.tester_objects import thread_starter
 from podperf.methods.reconfiguration import Outage
@@ -71,7 +71,9 @@ from podperf.methods.trials import ValidTrials
 from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
 from podperf.records import read_records
 from podperf.testbed.isolation import FrameWatch
+from podperf.testers import TESTERS
 from podperf.testers.base import UNPACED, TesterLimits, TesterPort
+from podperf.topology import load_topology
 from robot_run import ROOT, Robot, podperf, trials_on_disk
 from run_command import cni_table
 from traffic import TRAFFIC, traffic_of
@@ -89,6 +91,7 @@ SHORT_TRIALS = {"trials": 2, "duration": 0.3}
 LONG_TRIALS = {"trials": 100, "duration": 4}  # of a run that does not end by itself in the time of a test
 MODEST_LOAD = 1000  # frames/s, the least maximum of a topology; two runs beside each other deliver it on a busy machine
 START_TIMEOUT = 120.0  # seconds
+CAP_NET_ADMIN = 12  # linux/capability.h
 HANG_TIMEOUT = 40.0  # seconds for a trial and two questions of 10 s
 EVICTION_TIMEOUT = 60.0  # seconds; a kubelet looks at volumes each ten seconds
 SLOW_TIMEOUT = 180.0  # seconds for two pods and a trial with an API server that takes a second for each answer
@@ -507,7 +510,14 @@ class TestMeasuring:
         assert record.outcome == "passed" and record.quietness is None, "nobody watches the CPUs of the nodes"
 
     def test_the_api_server_would_take_the_plan(self, api: Api, tmp_path: Path) -> None:
-        path = topology(tmp_path, namespace="default", network_policies=2)
+        of_users = {
+            "hugepages": {"2Mi": "64Mi", "1Gi": "1Gi"},
+            "resources": {"intel.com/vf": 1},
+            "security_context": {"privileged": True},
+            "volumes": [{"name": "switch", "hostPath": {"path": "/srv"}}],
+            "volume_mounts": [{"name": "switch", "mountPath": "/var/run/openvswitch/"}],
+        }
+        path = topology(tmp_path, namespace="default", network_policies=2, **of_users)
         plan = podperf("check", str(path), "--plan", "external").stdout
         paths = {"ConfigMap": "/api/v1/namespaces/default/configmaps", "Pod": "/api/v1/namespaces/default/pods"}
         paths["NetworkPolicy"] = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
@@ -543,6 +553,36 @@ class TestMeasuring:
         assert "all that a run needs, with namespace podperf" in said.stdout, said.stdout + said.stderr
         assert "podperf software tester in two pods" in said.stdout
         assert not api.ask("GET", "/api/v1/namespaces/podperf/pods")["items"]
+
+    def test_pods_have_what_users_pods_have_and_measure(self, api: Api, tmp_path: Path) -> None:
+        """The kernel confirms it where the API server only tells what was asked for."""
+        volumes = [{"name": "authority", "configMap": {"name": "kube-root-ca.crt"}}, {"name": "free", "emptyDir": {}}]
+        mounts = [{"name": "authority", "mountPath": "/srv/authority"}, {"name": "free", "mountPath": "/srv/free"}]
+        settings = [{"name": "net.ipv4.ip_local_port_range", "value": "20000 30000"}]
+        capabilities = {"add": ["NET_ADMIN"], "drop": ["SYSLOG"]}
+        context = {"capabilities": capabilities, "supplementalGroups": [1234], "sysctls": settings}
+        names = {"labels": {"team": "net"}, "annotations": {"a.example/b": "c"}}
+        path = topology(tmp_path, volumes=volumes, volume_mounts=mounts, security_context=context, **names)
+        kind = pods_of_tester(load_topology(path, testers=TESTERS))
+        assert kind is not None
+        with closing(KubernetesTester(kind)) as tester:
+            assert tester.measure(Trial(TRAFFIC, 500.0, 0.2)).received
+            (namespace,) = namespaces(api)
+            for pod in pods_in(api, namespace):
+                metadata, spec, (container,) = pod["metadata"], pod["spec"], pod["spec"]["containers"]
+                assert metadata["labels"].items() >= names["labels"].items()
+                assert metadata["annotations"].items() >= names["annotations"].items()
+                assert {each["name"] for each in volumes} <= {each["name"] for each in spec["volumes"]}
+                assert all(each in container["volumeMounts"] for each in mounts)
+                assert (spec["securityContext"]["sysctls"], spec["securityContext"]["supplementalGroups"]) == (
+                    settings,
+                    [1234],
+                )
+                program = Path("/proc") / str(program_of(pod))
+                assert (program / "root/srv/authority/ca.crt").read_text().startswith("-----BEGIN CERTIFICATE")
+                status = dict(line.split(":\t") for line in (program / "status").read_text().splitlines())
+                assert "1234" in status["Groups"].split()
+                assert int(status["CapEff"], 16) & (1 << CAP_NET_ADMIN)
 
     def test_frames_reach_a_pod_through_a_service(self, api: Api) -> None:
         with cluster_tester(destination="service") as tester:

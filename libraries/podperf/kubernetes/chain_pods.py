@@ -19,11 +19,11 @@ from podperf.kubernetes import container_program, manifests, multus
 from podperf.kubernetes.api import Api, ApiError
 from podperf.kubernetes.commands_in_pods import execute
 from podperf.kubernetes.multus import WantedNetwork
+from podperf.kubernetes.pod_keys import amounts_of, lacks
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.kubernetes.running_pods import READ, PodPlacement, await_phase, first_ended
 from podperf.kubernetes.settings import ChainSettings
 from podperf.pods.base import PodProgram
-from podperf.pods.forwarders.base import POD_MEMORY
 
 _ASLEEP = ("sleep", "2147483647")  # the kernel forwards, so the program of a pod only keeps the pod
 _NUMBER = re.compile(r"[0-9a-f]{64}")  # of a container, for all runtimes
@@ -79,6 +79,11 @@ class ChainPod:
     networks: Sequence[WantedNetwork] = ()
     functions: Sequence[WantedFunction] = ()
 
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command of its container."""
+        return _ASLEEP if self.program is None else container_program.waiting(self.name)
+
 
 def manifests_of(
     pod: ChainPod, run: str, owners: list[dict[str, Any]], settings: ChainSettings
@@ -87,7 +92,7 @@ def manifests_of(
     name = f"{pod.name}-{run}"
     definitions = [multus.definition(name, network, run, owners) for network in pod.networks]
     found = _manifest_of(pod, name, run, owners, settings)
-    found["metadata"]["annotations"] = multus.annotations_of(name, pod.networks)
+    found["metadata"].setdefault("annotations", {}).update(multus.annotations_of(name, pod.networks))
     return definitions, found
 
 
@@ -98,10 +103,13 @@ def _manifest_of(
     further = {**settings.wishes.further, **{resource: str(number) for resource, number in devices.items()}}
     if pod.program is None:
         wishes = replace(settings.wishes, further=further)
-        return manifests.pod(name, run, owners, _ASLEEP, wishes, security=manifests.WITHOUT_RIGHTS)
-    wishes = replace(settings.wishes, image=settings.program_image, further=further | _hugepages(settings))
-    security = manifests.with_capabilities((*pod.program.capabilities, *(_FOR_HUGEPAGES if settings.pages else ())))
-    found = manifests.pod(name, run, owners, container_program.waiting(pod.name), wishes, security=security)
+        return manifests.pod(name, run, owners, pod.command, wishes, security=manifests.WITHOUT_RIGHTS)
+    wishes = replace(settings.wishes, image=settings.program_image, further=further | amounts_of(settings.hugepages))
+    needed = (*pod.program.capabilities, *(_FOR_HUGEPAGES if settings.pages else ()))
+    security = manifests.with_capabilities(needed)
+    for key, allowed in lacks(manifests.secured(security, wishes.security), needed):
+        raise Unavailable(f"{settings.key}.security_context.{'.'.join(key)}: allowed: {allowed}")
+    found = manifests.pod(name, run, owners, pod.command, wishes, security=security)
     # Of the node, the pod sees the sockets of all pods, and its own pipes. It can replace no pipe by a link, through
     # which root would write.
     _share(found, "sockets", RUN_DIRECTORY / SOCKETS)
@@ -114,11 +122,6 @@ def _share(pod: dict[str, Any], name: str, folder: Path, **options: bool) -> Non
     (container,) = pod["spec"]["containers"]
     container["volumeMounts"].append({"name": name, "mountPath": str(folder), **options})
     pod["spec"]["volumes"].append({"name": name, "hostPath": {"path": str(folder), "type": "Directory"}})
-
-
-def _hugepages(settings: ChainSettings) -> dict[str, str]:
-    memory = max(POD_MEMORY, settings.pages)
-    return {} if settings.hugepages is None else {f"hugepages-{settings.hugepages}": f"{memory}Mi"}
 
 
 class ChainPods:

@@ -11,6 +11,7 @@ from podperf.errors import PodperfError, understood
 from podperf.kubernetes import multus
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.manifests import policy_of
+from podperf.kubernetes.pod_keys import SECURITY_LEVELS
 from podperf.kubernetes.pod_network import images_of
 from podperf.kubernetes.recognition import Recognition
 from podperf.kubernetes.rights import (
@@ -24,7 +25,7 @@ from podperf.kubernetes.rights import (
     READER_FILE,
     allowed,
 )
-from podperf.kubernetes.settings import SECURITY_LEVELS, ClusterSettings
+from podperf.kubernetes.settings import ClusterSettings
 from podperf.observation import Observation, State
 
 _UNKNOWN = "none that podperf recognises"

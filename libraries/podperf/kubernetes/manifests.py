@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from podperf.frames import AddressFamily
@@ -14,13 +14,13 @@ ANCHOR = "podperf-run"  # the object that owns all others of a run
 PREFIX = "podperf-"  # of namespaces
 # The tester needs root and CAP_NET_RAW, which containers have by default. The pod security level `baseline` does not
 # let a pod ask for CAP_NET_RAW. So pods drop the other capabilities that containers have by default.
-_DROPPED = (
+IN_CONTAINERS = (
     *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP"),
     *("SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
 )
 OF_TESTER: Mapping[str, Any] = {
     "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": list(_DROPPED)},
+    "capabilities": {"drop": list(IN_CONTAINERS)},
     "readOnlyRootFilesystem": True,
 }
 
@@ -35,6 +35,8 @@ def with_capabilities(names: Sequence[str]) -> dict[str, Any]:
 WITHOUT_RIGHTS: Mapping[str, Any] = {**with_capabilities(()), "runAsNonRoot": True, "runAsUser": 65534}
 LONGEST_RUN = 14_400  # seconds
 _SHARED_CPU = "100m"  # that a pod without CPUs of its own asks for
+OWN_VOLUMES = ("run", "sockets", "pipes")  # of podperf's in its pods
+SECURITY_OF_POD = ("fsGroup", "fsGroupChangePolicy", "supplementalGroups", "sysctls")  # that a container has not
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,15 @@ class PodWishes:
     service_account: str | None = None  # its token is not in the pods
     priority_class: str | None = None
     alone: bool = False  # the pods wait until no pod of another run is on their nodes
+    volumes: Sequence[Mapping[str, Any]] = ()
+    mounts: Sequence[Mapping[str, Any]] = ()  # of these volumes
+    security: Mapping[str, Any] = field(default_factory=dict)  # the keys of a pod's and of a container's context
+    entrypoint: Sequence[str] = ()  # becomes the command of the pod, which are its arguments
+
+    @property
+    def of_helper(self) -> PodWishes:
+        """The wishes of a pod beside the measured ones: it has nothing of what only they need."""
+        return replace(self, cpus=0, further={}, volumes=(), mounts=(), security={}, entrypoint=())
 
 
 def policy_of(image: str) -> str:
@@ -126,6 +137,23 @@ def _resources(wishes: PodWishes) -> dict[str, Any]:
     return {"requests": limits | ({} if wishes.cpus is None else {"cpu": _SHARED_CPU}), "limits": limits}
 
 
+def secured(own: Mapping[str, Any], wished: Mapping[str, Any]) -> dict[str, Any]:
+    """The security context of a container: that of podperf's program with these wishes of the user."""
+    capabilities, further = (each.get("capabilities", {}) for each in (own, wished))
+    added = dict.fromkeys([*capabilities.get("add", ()), *further.get("add", ())])
+    kept = [each for each in capabilities.get("drop", ()) if each not in further.get("add", ())]
+    dropped = dict.fromkeys([*kept, *further.get("drop", ())])
+    found = {**own, **{key: value for key, value in wished.items() if key not in SECURITY_OF_POD}}
+    lists = {"drop": [*dropped], "add": [*added]}
+    if names := {key: each for key, each in lists.items() if each}:
+        found["capabilities"] = names
+    if wished.get("privileged") and "allowPrivilegeEscalation" not in wished:
+        found.pop("allowPrivilegeEscalation", None)  # the API server refuses false
+    if wished.get("runAsUser") == 0 and "runAsNonRoot" not in wished:
+        found.pop("runAsNonRoot", None)
+    return found
+
+
 def _without_other_runs(run: str) -> dict[str, Any]:
     """The anti-affinity to pods of other runs, in all namespaces. The scheduler lets a pod wait for their end."""
     others = [{"key": RUN, "operator": "Exists"}, {"key": RUN, "operator": "NotIn", "values": [run]}]
@@ -148,16 +176,18 @@ def pod(
 ) -> dict[str, Any]:
     """A pod with one container. With CPUs of its own it is Guaranteed. `place` relates its node to another pod's.
 
-    `security` is the security context of the container.
+    `security` is what the program needs as the security context of the container.
     """
+    words = {"command": list(wishes.entrypoint or command), **({"args": list(command)} if wishes.entrypoint else {})}
+    of_pod = {key: value for key, value in wishes.security.items() if key in SECURITY_OF_POD}
     container = {
         "name": "main",
         "image": wishes.image,
         "imagePullPolicy": wishes.pull_policy or policy_of(wishes.image),
-        "command": list(command),
+        **words,
         "resources": _resources(wishes),
-        "securityContext": dict(security),
-        "volumeMounts": [{"name": "run", "mountPath": "/run/podperf"}],
+        "securityContext": secured(security, wishes.security),
+        "volumeMounts": [{"name": "run", "mountPath": "/run/podperf"}, *wishes.mounts],
     }
     spec: dict[str, Any] = {
         "containers": [container],
@@ -167,10 +197,10 @@ def pod(
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "dnsPolicy": "Default",
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, **of_pod},
         "nodeSelector": dict(wishes.node_selector),
         "tolerations": list(wishes.tolerations),
-        "volumes": [{"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
+        "volumes": [{"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}, *wishes.volumes],
     }
     if place is not None:
         operator = "NotIn" if place.other else "In"

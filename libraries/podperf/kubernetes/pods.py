@@ -34,6 +34,9 @@ from podperf.topology import Topology
 _FIRST_PROCESS = shell_script("first_process.sh", beside=__file__)
 # $1: the numbers of containers, one a line. Each is in the path of its control group. Many processes can end meanwhile.
 _PROCESSES = 'grep -lsF -e "$1" /proc/[0-9]*/cgroup'
+# Waits until process $1 has the command line $2, whose words have no spaces.
+_HAS_BECOME = 'until [ "$(tr "\\0" " " </proc/"$1"/cmdline)" = "$2 " ]; do sleep 0.02; done'
+_BECOMES_IN = 10  # seconds
 _NO_FUNCTIONS = (
     "programs in pods of Kubernetes drive virtual functions that a device plug-in of the cluster gives: name the "
     "resources with those of the worker's ports in pods.settings.virtual_functions of the topology"
@@ -147,6 +150,8 @@ class KubernetesPods(PodRuntime):
         undo.callback(self._end, run, created)
         started = run.await_running(created)
         first = self._first_process(started)
+        if self._settings.wishes.entrypoint:
+            self._await_command(wanted, first)
         self._containers.add(started.container)
         undo.callback(self._containers.discard, started.container)
         host = name_namespace(self._machine, name, first, self._names if wanted.networks else undo)
@@ -157,6 +162,15 @@ class KubernetesPods(PodRuntime):
         self._pods.append(pod)
         undo.callback(self._pods.remove, pod)
         return pod
+
+    def _await_command(self, pod: ChainPod, first: int) -> None:
+        """Wait until the first process of a container is podperf's command. PodperfError if it stays another one."""
+        words = ("timeout", str(_BECOMES_IN), "sh", "-c", _HAS_BECOME, "sh", str(first), " ".join(pod.command))
+        if self._machine.ask(*words, check=False, assumed="").exit_code:
+            raise PodperfError(
+                f"{self._settings.key}.command: the entrypoint of {pod.name} did not become podperf's command, which "
+                f'are its arguments, in {_BECOMES_IN} s: let it end with `exec "$@"`'
+            )
 
     def _read_back(self, pod: KubernetesPod, wanted: Sequence[WantedFunction]) -> None:
         """Give a pod its own CPUs and its functions, as its container tells them.

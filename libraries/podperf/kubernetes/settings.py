@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self
 
 from podperf import __version__
+from podperf.documents.yaml_document import key_path
 from podperf.errors import PodperfError, Unavailable
-from podperf.kubernetes.manifests import LONGEST_RUN, PodWishes
+from podperf.kubernetes import pod_keys
+from podperf.kubernetes.manifests import LONGEST_RUN, OF_TESTER, PodWishes, secured
+from podperf.kubernetes.pod_keys import SecurityLevel, level_of
 from podperf.kubernetes.rights import OF_ATTACHMENTS, OF_POLICIES, OF_SERVICES, Right
 from podperf.kubernetes.running_pods import START_TIMEOUT
 from podperf.model import PageSize
+from podperf.pods.forwarders.base import POD_MEMORY
 from podperf.testers.base import TesterPort
 from podperf.topology import Engine, Topology, WrongSetting
 
 IMAGE = f"localhost/podperf/pod:{__version__}"  # `podperf image build` makes it
 DPDK_IMAGE = f"localhost/podperf/dpdk:{__version__}"  # with DPDK's testpmd: `podperf image build --dpdk`
 WHOLE_IMAGE = f"localhost/podperf/whole:{__version__}"  # with podperf: `podperf image build --whole`
-
-SecurityLevel = Literal["privileged", "baseline", "restricted"]  # from the one that allows most to the strictest
-SECURITY_LEVELS: tuple[SecurityLevel, ...] = get_args(SecurityLevel)
 
 TEXT: Mapping[str, Any] = {"type": "string", "minLength": 1}
 
@@ -66,6 +67,7 @@ PROPERTIES: Mapping[str, Any] = {
         "minimum": 60,
         "default": LONGEST_RUN,
     },
+    **pod_keys.PROPERTIES,
 }
 
 
@@ -83,12 +85,12 @@ class ClusterSettings:
     @property
     def security_level(self) -> SecurityLevel:
         """The strictest pod security level that all pods satisfy."""
-        return "restricted"
+        return level_of(self.wishes, "restricted")
 
     @property
     def devices(self) -> Collection[str]:
         """The resources of device plug-ins that pods may ask for."""
-        return self.wishes.further
+        return [name for name in self.wishes.further if not name.startswith("hugepages-")]
 
     @property
     def further_rights(self) -> tuple[Right, ...]:
@@ -102,7 +104,8 @@ class ClusterSettings:
 
 
 def wishes(settings: Mapping[str, Any], cpus: int | None) -> PodWishes:
-    """The settings for all pods. `cpus` is that of PodWishes."""
+    """The settings for all pods. `cpus` is that of PodWishes. WrongSetting if no pod can have them."""
+    pod_keys.refuse_wrong(settings)
     return PodWishes(
         settings["image"],
         settings.get("pull_policy"),
@@ -112,11 +115,15 @@ def wishes(settings: Mapping[str, Any], cpus: int | None) -> PodWishes:
         settings.get("runtime_class"),
         cpus,
         settings["memory"],
+        {name: str(amount) for name, amount in settings["resources"].items()},
         longest_run=settings["longest_run"],
         labels=settings["labels"],
         annotations=settings["annotations"],
         service_account=settings.get("service_account"),
         priority_class=settings.get("priority_class"),
+        volumes=settings["volumes"],
+        mounts=settings["volume_mounts"],
+        security=settings["security_context"],
     )
 
 
@@ -133,6 +140,7 @@ TESTER_SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
     "properties": {
         **PROPERTIES,
+        "hugepages": {**pod_keys.HUGEPAGES, "default": {}},
         "nodes": {"title": "the number of nodes on which the two pods are", "enum": [1, 2], "default": 1},
         "node_names": {
             "title": "the names of the node or of the two nodes for the pods; by default the scheduler chooses",
@@ -238,7 +246,7 @@ class KubernetesSettings(ClusterSettings):
     @property
     def security_level(self) -> SecurityLevel:
         """See ClusterSettings. The tester needs CAP_NET_RAW, which `restricted` forbids."""
-        return "privileged" if self.receive_threads or self.host_network else "baseline"
+        return level_of(self.wishes, "privileged" if self.receive_threads or self.host_network else "baseline")
 
     @property
     def further_rights(self) -> tuple[Right, ...]:
@@ -249,9 +257,11 @@ class KubernetesSettings(ClusterSettings):
     def read(cls, settings: Mapping[str, Any]) -> Self:
         """The settings from `tester.settings` of a topology. WrongSetting for settings that contradict each other."""
         _refuse_contradictions(settings)
+        common = wishes(settings, settings["cpus"])
+        further = {**common.further, **pod_keys.amounts_of(settings["hugepages"])}
         host, names = settings.get("host"), tuple(settings.get("node_names", ()))
         return cls(
-            replace(wishes(settings, settings["cpus"]), alone=settings["alone"]),
+            replace(common, alone=settings["alone"], further=further),
             kubeconfig_of(settings),
             settings.get("context"),
             settings.get("namespace"),
@@ -322,6 +332,9 @@ def in_pods_alone(topology: Topology) -> bool:
 
 
 def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
+    security = secured(OF_TESTER, settings["security_context"])
+    for key, allowed in pod_keys.lacks(security, ("NET_RAW",)):
+        raise WrongSetting("security_context", *key, allowed=allowed)
     if settings["networks"]:
         _refuse_beside_networks(settings)
     if settings["other_services"] and settings["destination"] != "service":
@@ -360,11 +373,6 @@ def _refuse_within_host_network(settings: Mapping[str, Any]) -> None:
 Isolation = Literal["none", "shared", "exclusive"]
 AttachedBy = Literal["podperf", "multus"]
 
-_RESOURCE: Mapping[str, Any] = {
-    "title": "a resource, such as intel.com/vf",
-    "type": "string",
-    "pattern": "^[a-z0-9.-]+/[A-Za-z0-9._-]+$",
-}
 CHAIN_SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
     "properties": {
@@ -385,28 +393,26 @@ CHAIN_SCHEMA: Mapping[str, Any] = {
             "enum": ["podperf", "multus"],
             "default": "podperf",
         },
-        "resources": {
-            "title": "further resources for each pod, such as devices of a device plug-in",
-            "type": "object",
-            "additionalProperties": {"title": "amount", "type": "integer", "minimum": 1},
-            "propertyNames": _RESOURCE,
-            "default": {},
-        },
         "virtual_functions": {
             "title": "the resources of a device plug-in whose devices are virtual functions of the worker's ports",
             "type": "object",
             "additionalProperties": False,
             "required": ["left", "right"],
-            "properties": {"left": _RESOURCE, "right": _RESOURCE},
+            "properties": {"left": pod_keys.RESOURCE, "right": pod_keys.RESOURCE},
         },
         "program_image": {"title": "the image of pods that run a program", "default": DPDK_IMAGE, **TEXT},
         "hugepages": {
-            "title": "the size of hugepages that pods with a program ask for; by default, they have ordinary pages",
-            "enum": ["2Mi", "1Gi"],
+            "title": "the hugepages of pods with a program: 2Mi, 1Gi, or an amount of one of them, as {2Mi: 256Mi}",
+            "anyOf": [{"enum": [*pod_keys.PAGES]}, {**pod_keys.HUGEPAGES, "minProperties": 1, "maxProperties": 1}],
+        },
+        "command": {
+            "title": "the entrypoint of the pods' images; its arguments are podperf's command, which it becomes (exec)",
+            "type": "array",
+            "items": TEXT,
+            "default": [],
         },
     },
 }
-_PAGES = {"2Mi": PageSize.TWO_MIB, "1Gi": PageSize.ONE_GIB}
 
 
 @dataclass(frozen=True)
@@ -415,7 +421,7 @@ class ChainSettings(ClusterSettings):
 
     isolation: Isolation = "none"
     program_image: str = DPDK_IMAGE
-    hugepages: str | None = None  # the size, as Kubernetes writes it
+    hugepages: Mapping[str, str] = field(default_factory=dict)  # the amount in a size, as Kubernetes writes both
     attached_by: AttachedBy = "podperf"
     functions: tuple[str, str] | None = None  # the resources with virtual functions of the left and the right port
 
@@ -423,11 +429,11 @@ class ChainSettings(ClusterSettings):
 
     @property
     def pages(self) -> PageSize:
-        return PageSize.NONE if self.hugepages is None else _PAGES[self.hugepages]
+        return PageSize(sum(pod_keys.PAGES[size] for size in self.hugepages))  # of at most one size
 
     @property
     def devices(self) -> Collection[str]:
-        return {*self.wishes.further, *(self.functions or ())}
+        return {*super().devices, *(self.functions or ())}
 
     @property
     def further_rights(self) -> tuple[Right, ...]:
@@ -437,11 +443,17 @@ class ChainSettings(ClusterSettings):
     def read(cls, settings: Mapping[str, Any]) -> ChainSettings:
         """The settings from `pods.settings` of a topology, which has the defaults of the schema.
 
-        PodperfError if both ports have one resource.
+        PodperfError for what pods cannot have.
         """
+        try:
+            return cls._read(settings)
+        except WrongSetting as error:
+            raise PodperfError(f"{key_path((cls.key, *error.key))}: allowed: {error.allowed}") from error
+
+    @classmethod
+    def _read(cls, settings: Mapping[str, Any]) -> ChainSettings:
         isolation: Isolation = settings["isolation"]
         cpus = {"none": None, "shared": 0, "exclusive": settings["cpus"]}[isolation]
-        resources = {name: str(amount) for name, amount in settings["resources"].items()}
         functions = settings.get("virtual_functions")
         if functions and functions["left"] == functions["right"]:
             raise PodperfError(
@@ -449,13 +461,23 @@ class ChainSettings(ClusterSettings):
                 "its own (`pfNames` of the SR-IOV device plug-in), because a pod gets any device of a resource"
             )
         return cls(
-            replace(wishes(settings, cpus), further=resources),
+            replace(wishes(settings, cpus), entrypoint=settings["command"]),
             kubeconfig_of(settings),
             settings.get("context"),
             settings.get("namespace"),
             isolation,
             settings["program_image"],
-            settings.get("hugepages"),
+            _hugepages(settings.get("hugepages", {})),
             settings["attached_by"],
             functions and (functions["left"], functions["right"]),
         )
+
+
+def _hugepages(given: str | Mapping[str, str]) -> Mapping[str, str]:
+    """The amount of hugepages of a pod with a program, by their size. WrongSetting if the program has not enough."""
+    sizes = {given: f"{max(POD_MEMORY, pod_keys.PAGES[given])}Mi"} if isinstance(given, str) else given
+    pod_keys.amounts_of(sizes)
+    for size, amount in sizes.items():
+        if pod_keys.mebibytes(amount) < POD_MEMORY:
+            raise WrongSetting("hugepages", size, allowed=f"{POD_MEMORY}Mi or more, which the program needs")
+    return sizes

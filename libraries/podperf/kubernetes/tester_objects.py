@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from ipaddress import IPv4Address
 from itertools import islice
 from typing import Any
@@ -42,10 +41,7 @@ WITHOUT_TSO = ("ethtool", "-K", "eth0", "tso", "off")
 # In the pod: the index of the other end of its interface, and its own index.
 INDICES = ("cat", "/sys/class/net/eth0/iflink", "/sys/class/net/eth0/ifindex")
 # The security context of a tester's pod that runs WITHOUT_TSO.
-WITH_NET_ADMIN: Mapping[str, Any] = {
-    **manifests.OF_TESTER,
-    "capabilities": {**manifests.OF_TESTER["capabilities"], "add": ["NET_ADMIN"]},
-}
+WITH_NET_ADMIN = manifests.secured(manifests.OF_TESTER, {"capabilities": {"add": ["NET_ADMIN"]}})
 _PRIVILEGED: Mapping[str, Any] = {"privileged": True, "readOnlyRootFilesystem": True}
 
 
@@ -90,7 +86,7 @@ def thread_starter(
     """
     command = ["sh", "-c", _START_THREAD, "sh", *indices]
     place = NodeOf(node)
-    found = manifests.pod(f"thread-{side}-{run}", run, owners, command, replace(wishes, cpus=0), place, _PRIVILEGED)
+    found = manifests.pod(f"thread-{side}-{run}", run, owners, command, wishes.of_helper, place, _PRIVILEGED)
     found["spec"]["hostNetwork"] = True
     return found
 
@@ -115,7 +111,7 @@ def added_policies(before: int, run: str, owners: Owners) -> Iterator[dict[str, 
 
 def added_endpoint(pod: Mapping[str, Any], run: str, owners: Owners, settings: KubernetesSettings) -> dict[str, Any]:
     """A pod on the node of another one, to which the same Service leads. It does nothing."""
-    wishes, node = replace(settings.wishes, cpus=0), NodeOf(pod["spec"]["nodeName"])
+    wishes, node = settings.wishes.of_helper, NodeOf(pod["spec"]["nodeName"])
     found = manifests.pod(f"added-{run}", run, owners, ["sleep", "infinity"], wishes, node, manifests.WITHOUT_RIGHTS)
     found["metadata"]["labels"][manifests.POD] = pod["metadata"]["name"]
     return found
