@@ -61,6 +61,29 @@ def test_frames_cross_docker_in_both_directions(pods: int) -> None:
 
 @pytest.mark.parametrize("family", AddressFamily)
 @pytest.mark.parametrize("pods", [1, 2])
+def test_frames_cross_its_default_bridge_in_both_directions(pods: int, family: AddressFamily) -> None:
+    """What `inspect` says of the bridge and of its containers is what their kernels have."""
+    need("docker-default")
+    told = forward(Chain("docker-default", pods), ("84", "1518"), headers=Headers(family))
+    (network,) = told["docker"]["networks"]
+    assert network["Options"]["com.docker.network.bridge.default_bridge"] == "true"
+    assert network["EnableIPv6"] == (family is AddressFamily.IPV6)
+    (bridge,) = (each for each in told["worker"]["links"] if each["kind"] == "bridge")
+    assert bridge["name"] == network["Options"]["com.docker.network.bridge.name"] == "docker0"
+    assert f"{network['IPAM']['Config'][0]['Gateway']}/24" in bridge["addresses"]
+    assert len(network["Containers"]) == pods
+    address = "IPv4Address" if family is AddressFamily.IPV4 else "IPv6Address"
+    for name, pod in told["pods"].items():
+        (link,) = (each for each in pod["links"] if each["kind"] == "veth")
+        container = network["Containers"][f"podperf-{name}"]
+        assert link["name"] == "net1"
+        assert link["mac"] == container["MacAddress"]
+        assert container[address] in link["addresses"]
+    assert once_as(list[str](), daemons) == []
+
+
+@pytest.mark.parametrize("family", AddressFamily)
+@pytest.mark.parametrize("pods", [1, 2])
 def test_frames_cross_its_macvlan_in_both_directions(pods: int, family: AddressFamily) -> None:
     need("docker-macvlan")
     told = forward(Chain("docker-macvlan", pods), ("84", "1518"), headers=Headers(family))

@@ -30,6 +30,7 @@ NOT_COUNTED = (
     "ovs-afxdp",
     "bpf-object",
     "docker-bridge",
+    "docker-default",
     "docker-macvlan",
 )  # they need more than a counted machine has by itself
 SIZES = ("64", "128", "256", "512", "1024", "1280", "1518", "IMIX")

@@ -64,6 +64,19 @@ def test_an_only_pod_tells_the_directions_by_the_port() -> None:
     assert (left.split(":")[1:], right.split(":")[1:]) == (["5001", "5001/udp"], ["5001", "5002/udp"])
 
 
+def test_the_default_bridge_has_all_pods_and_its_own_addresses() -> None:
+    made = asked(3, "docker-default")
+    (daemon,) = (each for each in made if " dockerd " in each)
+    assert "--bip 10.254.0.254/24 --mtu 1500" in daemon
+    assert "--bridge" not in daemon
+    runs = [each for each in made if " run " in each]
+    assert len(runs) == 3
+    assert all(" --network bridge " in each and " --ip " not in each for each in runs)
+    assert not any(" network create " in each or " network connect " in each for each in made)
+    published = [re.findall(r"--publish \S+:5001:(\S+)", each) for each in runs]
+    assert published == [["5001/udp"], [], ["5002/udp"]]
+
+
 def test_macvlan_has_a_parent_for_each_segment_and_publishes_nothing() -> None:
     made = asked(2, "docker-macvlan")
     networks = [each for each in made if " network create " in each]

@@ -145,7 +145,8 @@ def test_every_data_plane_has_the_same_sizes_directions_and_chains() -> None:
 def test_the_kernels_data_planes_and_every_networking_model_are_measured_quick() -> None:
     quick = {row.data_plane for row in ROWS if "quick" in row.tags}
     models = {NetworkingModel.KERNEL_SPACE, NetworkingModel.NONE}
-    variants = {"service", "routed-policy", "docker-macvlan"}  # of docker, routed and macvlan
+    # Variants of docker, routed, macvlan and docker-bridge.
+    variants = {"service", "routed-policy", "docker-macvlan", "docker-default"}
     assert {name for name, kind in DATA_PLANES.items() if kind.model in models} - variants <= quick
     assert {DATA_PLANES[name].model for name in quick} == set(NetworkingModel)
 

@@ -28,6 +28,8 @@ OVS kernel, 64 B        ovs-kernel
     [Tags]    ovs-kernel    64B
 Docker bridge, 64 B     docker-bridge
     [Tags]    docker-bridge    64B
+Docker default, 64 B    docker-default
+    [Tags]    docker-default    64B    -quick
 Docker MACVLAN, 64 B    docker-macvlan
     [Tags]    docker-macvlan    64B    -quick
 Service, 64 B           service

@@ -27,6 +27,8 @@ OVS kernel, 128 B                        ovs-kernel        1       128
     [Tags]    ovs-kernel    128B
 Docker bridge, 128 B                     docker-bridge     1       128
     [Tags]    docker-bridge    128B
+Docker default, 128 B                    docker-default    1       128
+    [Tags]    docker-default    128B
 Docker MACVLAN, 128 B                    docker-macvlan    1       128
     [Tags]    docker-macvlan    128B
 Service, 128 B                           service           1       128
@@ -51,6 +53,8 @@ OVS kernel, 256 B                        ovs-kernel        1       256
     [Tags]    ovs-kernel    256B
 Docker bridge, 256 B                     docker-bridge     1       256
     [Tags]    docker-bridge    256B
+Docker default, 256 B                    docker-default    1       256
+    [Tags]    docker-default    256B
 Docker MACVLAN, 256 B                    docker-macvlan    1       256
     [Tags]    docker-macvlan    256B
 Service, 256 B                           service           1       256
@@ -75,6 +79,8 @@ OVS kernel, 512 B                        ovs-kernel        1       512
     [Tags]    ovs-kernel    512B
 Docker bridge, 512 B                     docker-bridge     1       512
     [Tags]    docker-bridge    512B
+Docker default, 512 B                    docker-default    1       512
+    [Tags]    docker-default    512B
 Docker MACVLAN, 512 B                    docker-macvlan    1       512
     [Tags]    docker-macvlan    512B
 Service, 512 B                           service           1       512
@@ -99,6 +105,8 @@ OVS kernel, 1024 B                       ovs-kernel        1       1024
     [Tags]    ovs-kernel    1024B
 Docker bridge, 1024 B                    docker-bridge     1       1024
     [Tags]    docker-bridge    1024B
+Docker default, 1024 B                   docker-default    1       1024
+    [Tags]    docker-default    1024B
 Docker MACVLAN, 1024 B                   docker-macvlan    1       1024
     [Tags]    docker-macvlan    1024B
 Service, 1024 B                          service           1       1024
@@ -123,6 +131,8 @@ OVS kernel, 1280 B                       ovs-kernel        1       1280
     [Tags]    ovs-kernel    1280B
 Docker bridge, 1280 B                    docker-bridge     1       1280
     [Tags]    docker-bridge    1280B
+Docker default, 1280 B                   docker-default    1       1280
+    [Tags]    docker-default    1280B
 Docker MACVLAN, 1280 B                   docker-macvlan    1       1280
     [Tags]    docker-macvlan    1280B
 Service, 1280 B                          service           1       1280
@@ -145,6 +155,8 @@ OVS kernel, 1518 B                       ovs-kernel        1       1518
     [Tags]    ovs-kernel    1518B
 Docker bridge, 1518 B                    docker-bridge     1       1518
     [Tags]    docker-bridge    1518B
+Docker default, 1518 B                   docker-default    1       1518
+    [Tags]    docker-default    1518B
 Docker MACVLAN, 1518 B                   docker-macvlan    1       1518
     [Tags]    docker-macvlan    1518B
 Service, 1518 B                          service           1       1518
@@ -169,6 +181,8 @@ OVS kernel, IMIX                         ovs-kernel        1       IMIX
     [Tags]    ovs-kernel    IMIX
 Docker bridge, IMIX                      docker-bridge     1       IMIX
     [Tags]    docker-bridge    IMIX
+Docker default, IMIX                     docker-default    1       IMIX
+    [Tags]    docker-default    IMIX
 Docker MACVLAN, IMIX                     docker-macvlan    1       IMIX
     [Tags]    docker-macvlan    IMIX
 Service, IMIX                            service           1       IMIX
@@ -193,6 +207,8 @@ OVS kernel, 64 B, both directions        ovs-kernel        1       64       bidi
     [Tags]    ovs-kernel    64B    bidirectional
 Docker bridge, 64 B, both directions     docker-bridge     1       64       bidirectional
     [Tags]    docker-bridge    64B    bidirectional
+Docker default, 64 B, both directions    docker-default    1       64       bidirectional
+    [Tags]    docker-default    64B    bidirectional
 Docker MACVLAN, 64 B, both directions    docker-macvlan    1       64       bidirectional
     [Tags]    docker-macvlan    64B    bidirectional
 Service, 64 B, both directions           service           1       64       bidirectional
@@ -217,6 +233,8 @@ OVS kernel, 64 B, 2 pods                 ovs-kernel        2       64
     [Tags]    ovs-kernel    64B
 Docker bridge, 64 B, 2 pods              docker-bridge     2       64
     [Tags]    docker-bridge    64B
+Docker default, 64 B, 2 pods             docker-default    2       64
+    [Tags]    docker-default    64B
 Docker MACVLAN, 64 B, 2 pods             docker-macvlan    2       64
     [Tags]    docker-macvlan    64B
 Service, 64 B, 2 pods                    service           2       64
@@ -241,6 +259,8 @@ OVS kernel, 1518 B, 2 pods               ovs-kernel        2       1518
     [Tags]    ovs-kernel    1518B
 Docker bridge, 1518 B, 2 pods            docker-bridge     2       1518
     [Tags]    docker-bridge    1518B
+Docker default, 1518 B, 2 pods           docker-default    2       1518
+    [Tags]    docker-default    1518B
 Docker MACVLAN, 1518 B, 2 pods           docker-macvlan    2       1518
     [Tags]    docker-macvlan    1518B
 Service, 1518 B, 2 pods                  service           2       1518

@@ -27,6 +27,8 @@ OVS kernel, 84 B, both directions, IPv6                     ovs-kernel         1
     [Tags]    ovs-kernel    84B    sec-4.1.1    kernel-space    bidirectional    ipv6
 Docker bridge, 84 B, both directions, IPv6                  docker-bridge      1     84     bidirectional  family=ipv6
     [Tags]    docker-bridge    84B    sec-4.1.1    kernel-space    bidirectional    ipv6
+Docker default, 84 B, both directions, IPv6                 docker-default     1     84     bidirectional  family=ipv6
+    [Tags]    docker-default    84B    sec-4.1.1    kernel-space    bidirectional    ipv6
 Docker MACVLAN, 84 B, both directions, IPv6                 docker-macvlan     1     84     bidirectional  family=ipv6
     [Tags]    docker-macvlan    84B    sec-4.1.1    kernel-space    bidirectional    ipv6
 Service, 84 B, both directions, IPv6                        service            1     84     bidirectional  family=ipv6
@@ -85,6 +87,8 @@ OVS kernel, 1518 B, both directions, IPv6                   ovs-kernel         1
     [Tags]    ovs-kernel    1518B    sec-4.1.1    kernel-space    bidirectional    ipv6
 Docker bridge, 1518 B, both directions, IPv6                docker-bridge      1     1518   bidirectional  family=ipv6
     [Tags]    docker-bridge    1518B    sec-4.1.1    kernel-space    bidirectional    ipv6
+Docker default, 1518 B, both directions, IPv6               docker-default     1     1518   bidirectional  family=ipv6
+    [Tags]    docker-default    1518B    sec-4.1.1    kernel-space    bidirectional    ipv6
 Docker MACVLAN, 1518 B, both directions, IPv6               docker-macvlan     1     1518   bidirectional  family=ipv6
     [Tags]    docker-macvlan    1518B    sec-4.1.1    kernel-space    bidirectional    ipv6
 Service, 1518 B, both directions, IPv6                      service            1     1518   bidirectional  family=ipv6
@@ -167,6 +171,8 @@ OVS kernel, 9018 B                                          ovs-kernel         1
     [Tags]    ovs-kernel    9018B    sec-4.1.1    kernel-space    jumbo
 Docker bridge, 9018 B                                       docker-bridge      1     9018
     [Tags]    docker-bridge    9018B    sec-4.1.1    kernel-space    jumbo
+Docker default, 9018 B                                      docker-default     1     9018
+    [Tags]    docker-default    9018B    sec-4.1.1    kernel-space    jumbo
 Docker MACVLAN, 9018 B                                      docker-macvlan     1     9018
     [Tags]    docker-macvlan    9018B    sec-4.1.1    kernel-space    jumbo
 Service, 9018 B                                             service            1     9018

@@ -6,7 +6,7 @@ from podperf.dataplanes.af_xdp import AfXdp, AfXdpBusyPoll
 from podperf.dataplanes.base import DataPlane
 from podperf.dataplanes.bpf_object import BpfObject
 from podperf.dataplanes.docker import Docker, Service
-from podperf.dataplanes.docker_bridge import DockerBridge
+from podperf.dataplanes.docker_bridge import DockerBridge, DockerDefaultBridge
 from podperf.dataplanes.docker_macvlan import DockerMacvlan
 from podperf.dataplanes.ipip import Ipip
 from podperf.dataplanes.ipvlan import Ipvlan
@@ -38,6 +38,7 @@ _OWN: dict[str, type[DataPlane]] = {
         Ipip,
         Docker,
         DockerBridge,
+        DockerDefaultBridge,
         DockerMacvlan,
         Service,
         RoutedPolicy,

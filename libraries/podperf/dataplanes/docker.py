@@ -94,11 +94,7 @@ class Docker(KernelPods):
             to_right = NextHop("net2", addresses.gateway_of(number))
             hops = {outside.tester_left: to_left, outside.tester_right: to_right}
             route_via(pod, addresses, {addresses.alone(each): hop for each, hop in hops.items()})
-        entries = {
-            Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, outside.left, SERVICE_PORT),
-            Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, outside.right, SERVICE_PORT),
-        }
-        return running_pods(worker, pods, entries, lambda: self.rules(worker))
+        return running_pods(worker, pods, published_entries(worker, outside), lambda: self.rules(worker))
 
     def _join(self, worker: Worker, port: WorkerPort, address: str, tester: str) -> None:
         configure(
@@ -134,6 +130,14 @@ class Docker(KernelPods):
         """The maker of the network, and the worker's rules that translate addresses, for the record."""
         made = {"look_alike": "of Docker's network, by CNI plug-ins and without a Docker daemon"}
         return {**made, **nat_rules(worker)}
+
+
+def published_entries(worker: Worker, outside: OutsideAddresses) -> Mapping[Direction, Entry]:
+    """How frames enter: addressed to the worker's own addresses, at which the outermost pods are published."""
+    return {
+        Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, outside.left, SERVICE_PORT),
+        Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, outside.right, SERVICE_PORT),
+    }
 
 
 def nat_rules(worker: Worker) -> Mapping[str, Sequence[str]]:

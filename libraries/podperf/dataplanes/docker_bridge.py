@@ -1,24 +1,30 @@
-"""Docker's own networks of the driver `bridge`, with published ports.
+"""Docker's own networks of the driver `bridge`, with published ports: those that a user defines, and the default one.
 
 Data plane `docker` is the look-alike for machines without Docker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from ipaddress import ip_interface
 from typing import Any, ClassVar
 
-from podperf.addressing import SERVICE_PORT
+from podperf.addressing import IPV4_ADDRESSES, SERVICE_PORT, ChainAddresses
 from podperf.dataplanes.base import RunningDataPlane, Worker
-from podperf.dataplanes.docker import Docker, OutsideAddresses, nat_rules
+from podperf.dataplanes.docker import Docker, OutsideAddresses, nat_rules, published_entries
 from podperf.dataplanes.docker_daemon import DockerDaemon, lacking
+from podperf.dataplanes.kernel_state import running_pods
+from podperf.frames import AddressFamily
 from podperf.hosts.base import Host
+from podperf.hosts.linux import sysctl
 from podperf.model import Chain
-from podperf.pods import EngineInterface
+from podperf.pods import DEFAULT_NETWORK, EngineInterface
+from podperf.pods.base import Pod
+from podperf.pods.forwarders.kernel import translate
 
-OTHER_PORT = SERVICE_PORT + 1  # of an only pod, at which frames from the right arrive
+OTHER_PORT = SERVICE_PORT + 1  # of a pod with one interface for all frames: those from the right arrive there
 
 
 class DockerBridge(Docker):
@@ -44,23 +50,72 @@ class DockerBridge(Docker):
                 EngineInterface("net1", networks[number - 1], addresses.on_segment(addresses.right_of(number - 1))),
                 EngineInterface("net2", networks[number], addresses.on_segment(addresses.left_of(number))),
             )
-            published = [f"{addresses.with_port(outside.left, SERVICE_PORT)}:{SERVICE_PORT}/udp"] if number == 1 else []
-            if number == last:
-                port = OTHER_PORT if last == 1 else SERVICE_PORT
-                published.append(f"{addresses.with_port(outside.right, SERVICE_PORT)}:{port}/udp")
+            published = _published(number, last, worker, outside, OTHER_PORT if last == 1 else SERVICE_PORT)
             pods.append(daemon.pods.start_connected(f"pod{number}", ends, published, undo))
         running = self.forward(replace(worker, pods=daemon.pods), pods, outside)
         if last == 1:
             # Docker publishes all ports in one network of a container, here in the one of net1.
-            to_left = addresses.with_port(outside.tester_left, SERVICE_PORT)
-            rule = f'iifname "net1" udp dport {OTHER_PORT} dnat to {to_left}'
-            pods[0].host.do("nft", "add", "rule", addresses.ip, "podperf", "incoming", rule)
-        return replace(
-            running, parts=[daemon], describe=lambda: {**running.describe(), "docker": daemon.describe(networks)}
-        )
+            _send_left(pods[0], addresses, outside.tester_left, SERVICE_PORT)
+        return _with_daemon(running, daemon, networks)
 
     def rules(self, worker: Worker) -> Mapping[str, Any]:
         return nat_rules(worker)
+
+
+class DockerDefaultBridge(DockerBridge):
+    """Docker's default bridge, `docker0`, with all pods. A pod has one interface, and the address that Docker gives it.
+
+    The port tells the direction of a frame.
+    """
+
+    name: ClassVar[str] = "docker-default"
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        outside, addresses, last = OutsideAddresses.of(chain, worker), worker.addresses, chain.pods
+        daemon = DockerDaemon(worker, undo, _default_bridge(worker))
+        self.join_ports(worker, outside)
+        pods = []
+        for number in range(1, last + 1):
+            published = _published(number, last, worker, outside, OTHER_PORT)
+            start = daemon.pods.start_by_default
+            pods.append(start(f"pod{number}", "net1", addresses.version, published, undo))
+        hops = [outside.tester_left, *(str(pod.interfaces["net1"].address) for pod in pods), outside.tester_right]
+        for pod, next_left, next_right in zip(pods, hops, hops[2:], strict=False):
+            sysctl(pod.host, **addresses.forwarding)
+            translate(pod, addresses, next_left, next_right, masquerade=True)
+            _send_left(pod, addresses, next_left, SERVICE_PORT if pod is pods[0] else OTHER_PORT)
+        ours = replace(worker, pods=daemon.pods)
+        running = running_pods(ours, pods, published_entries(worker, outside), lambda: self.rules(worker))
+        return _with_daemon(running, daemon, [DEFAULT_NETWORK])
+
+
+def _default_bridge(worker: Worker) -> Sequence[str]:
+    """The daemon's options for a default bridge with the networks of the first segment."""
+    gateway = IPV4_ADDRESSES.on_segment(IPV4_ADDRESSES.gateway_of(0))
+    options = ("--bip", gateway, "--mtu", str(worker.mtu))
+    if worker.headers.family is AddressFamily.IPV4:
+        return options
+    network = ip_interface(worker.addresses.on_segment(worker.addresses.gateway_of(0))).network
+    return (*options, "--ipv6", "--fixed-cidr-v6", str(network))
+
+
+def _published(number: int, last: int, worker: Worker, outside: OutsideAddresses, from_right: int) -> list[str]:
+    """The ports of a pod that Docker publishes. Frames from the right arrive at port `from_right` of the last pod."""
+    ports = [(outside.left, SERVICE_PORT)] if number == 1 else []
+    ports += [(outside.right, from_right)] if number == last else []
+    return [f"{worker.addresses.with_port(address, SERVICE_PORT)}:{port}/udp" for address, port in ports]
+
+
+def _send_left(pod: Pod, addresses: ChainAddresses, next_left: str, port: int) -> None:
+    """Let a pod send frames that arrive on net1 from the right to this port of its neighbour on the left."""
+    rule = f'iifname "net1" udp dport {OTHER_PORT} dnat to {addresses.with_port(next_left, port)}'
+    pod.host.do("nft", "add", "rule", addresses.ip, "podperf", "incoming", rule)
+
+
+def _with_daemon(running: RunningDataPlane, daemon: DockerDaemon, networks: Sequence[str]) -> RunningDataPlane:
+    return replace(
+        running, parts=[daemon], describe=lambda: {**running.describe(), "docker": daemon.describe(networks)}
+    )
 
 
 def _network(segment: int, last: int) -> str:

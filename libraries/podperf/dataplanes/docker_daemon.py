@@ -43,7 +43,8 @@ def lacking(host: Host) -> str | None:
 class DockerDaemon:
     """The Docker daemon of one set-up, in the network of the worker."""
 
-    def __init__(self, worker: Worker, undo: ExitStack) -> None:
+    def __init__(self, worker: Worker, undo: ExitStack, default_bridge: Sequence[str] = ("--bridge", "none")) -> None:
+        """`default_bridge` are the daemon's options for its default bridge. Usually there is none."""
         host, folder = worker.host, f"{worker.directory}/docker"
         self._host, self._mtu, address = host, worker.mtu, f"unix://{folder}/socket"
         unload_at_the_end(host, "br_netfilter", undo)
@@ -53,7 +54,7 @@ class DockerDaemon:
         host.do("mkdir", "-p", folder)
         daemon = [
             *("dockerd", "--host", address, "--pidfile", f"{folder}/pid", "--data-root", f"{folder}/data"),
-            *("--exec-root", f"{folder}/exec", "--bridge", "none", "--storage-driver", "vfs"),
+            *("--exec-root", f"{folder}/exec", *default_bridge, "--storage-driver", "vfs"),
             *("--cgroup-parent", f"/{GROUP}", "--exec-opt", "native.cgroupdriver=cgroupfs"),
             *_IPV6.get(worker.headers.family, ()),
         ]
@@ -84,7 +85,7 @@ class DockerDaemon:
         return " ".join(self._process.errors().splitlines()[-3:])
 
     def describe(self, networks: Sequence[str]) -> Mapping[str, Any]:
-        """The networks as `inspect` shows them, and the firewall and the user-space proxy in use."""
+        """The networks and containers as `inspect` shows them, the firewall, and the user-space proxies in use."""
         said = self._host.ask(*self.pods.command, "network", "inspect", *networks, assumed="[]").stdout
         firewall = self._host.ask("iptables", "--version", check=False, assumed="").stdout.strip()
         proxies = self._host.ask("ss", "--udp", "--listening", "--processes", check=False, assumed="").stdout
@@ -94,8 +95,14 @@ class DockerDaemon:
                 self._host,
                 "docker network inspect",
                 said,
-                lambda found: [{key: each.get(key) for key in shown} for each in found],
+                lambda found: [{key: each.get(key) for key in shown} | _containers(each) for each in found],
             ),
             "firewall": firewall,
             "userland_proxies": proxies.count("docker-proxy"),
         }
+
+
+def _containers(network: Mapping[str, Any]) -> dict[str, Any]:
+    """The containers of a network with their MACs and addresses, by their names."""
+    shown = ("MacAddress", "IPv4Address", "IPv6Address")
+    return {"Containers": {each["Name"]: {key: each[key] for key in shown} for each in network["Containers"].values()}}

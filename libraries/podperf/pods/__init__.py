@@ -4,13 +4,21 @@ A new runtime is one file and one line here, or an entry point of another packag
 """
 
 from podperf.pods.base import PodRuntime, RuntimeOfTestbed
-from podperf.pods.engines import DockerPods, EngineInterface, PodmanPods
+from podperf.pods.engines import DEFAULT_NETWORK, DockerPods, EngineInterface, PodmanPods
 from podperf.pods.networks import NamespacePods
 from podperf.pods.runc import RuncPods
 from podperf.third_party import with_third_party
 from podperf.topology import PodSettings
 
-__all__ = ["POD_RUNTIMES", "DockerPods", "EngineInterface", "PodRuntime", "RuntimeOfTestbed", "runtime_of"]
+__all__ = [
+    "DEFAULT_NETWORK",
+    "POD_RUNTIMES",
+    "DockerPods",
+    "EngineInterface",
+    "PodRuntime",
+    "RuntimeOfTestbed",
+    "runtime_of",
+]
 
 _OWN: dict[str, type[PodRuntime]] = {
     "namespaces": NamespacePods,

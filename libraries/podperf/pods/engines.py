@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from podperf.allocation import UNLIMITED, PodLimits
 from podperf.errors import PodperfError
 from podperf.hosts.base import ASSUMED_NUMBERS, Host, Process, json_answer
-from podperf.hosts.linux import await_success, configure, mac_address
+from podperf.hosts.linux import await_success, configure, ip, mac_address
 from podperf.hosts.namespaces import PREFIX, NetworkNamespace, name_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack
@@ -28,6 +28,10 @@ from podperf.pods.runc import PROGRAMS, START_TIMEOUT, in_chroot
 
 IMAGE = "localhost/podperf:empty"
 LABEL = "podperf"  # of all containers of podperf: docker ps --filter label=podperf
+DEFAULT_NETWORK = "bridge"  # the engine's own name for its default network
+# Keys of a network in an answer of `inspect`: the address, the length of its prefix, and the gateway.
+_GIVEN = {4: ("IPAddress", "IPPrefixLen", "Gateway"), 6: ("GlobalIPv6Address", "GlobalIPv6PrefixLen", "IPv6Gateway")}
+_ASSUMED = {4: ("10.254.0.1", 24, "10.254.0.254"), 6: ("2001:2:0:fe00::2", 64, "2001:2:0:fe00::1")}
 LEAST_MEMORY = 6  # MiB: Docker refuses less
 # Folders with the devices of network cards, and hugepages. The engine makes /dev itself.
 _DEVICES = ("/dev/hugepages", "/dev/infiniband", "/dev/net", "/dev/shm", "/dev/vfio")
@@ -126,22 +130,29 @@ class EnginePods(PodRuntime):
     ) -> EngineContainer:
         """Start a pod on networks of the engine itself. `published` are ports in the form of the option --publish."""
         first, *others = ends
-        options = ["--network", first.network, *first.ip]
-        for port in published:
-            options += ["--publish", port]
-        pod = self._start(name, options, undo)
+        pod = self._start(name, ["--network", first.network, *first.ip, *_publish(published)], undo)
         for end in others:
             connect = ("network", "connect", *end.ip, end.network, PREFIX + name)
             self._machine.do(*self.command, *connect)
         for number, end in enumerate(ends):
-            link, given = ("link", "set", "dev"), f"eth{number}"
-            down, rename, up = (*link, given, "down"), (*link, given, "name", end.name), (*link, end.name, "up")
-            unlike_default = {f"net__ipv4__conf__{given}__{each}": 0 for each in ("rp_filter", "send_redirects")}
-            # Docker 20 switches IPv6 off on an interface when it connects a further one, and addresses go.
-            again = [("address", "replace", end.address, "dev", end.name, "nodad")] if ":" in end.address else []
-            unlike_default |= {f"net__ipv6__conf__{given}__disable_ipv6": 0} if again else {}
-            configure(pod.host, down, rename, up, *again, **unlike_default)
-            pod.interfaces[end.name] = PodInterface(end.name, mac_address(pod.host, end.name), end.alone)
+            _name_interface(pod, f"eth{number}", end)
+        return pod
+
+    def start_by_default(
+        self, name: str, interface: str, version: int, published: Sequence[str], undo: ExitStack
+    ) -> EngineContainer:
+        """Start a pod on the engine's default network, where the engine chooses the addresses. The pod keeps the
+        address and the default route of this `version` of the Internet Protocol."""
+        pod = self._start(name, ["--network", DEFAULT_NETWORK, *_publish(published)], undo)
+        keys = _GIVEN[version]
+        assumed = dict(zip(keys, _ASSUMED[version], strict=True))
+        question = ("inspect", "--format", f"{{{{json .NetworkSettings.Networks.{DEFAULT_NETWORK}}}}}", PREFIX + name)
+        said = self._machine.ask(*self.command, *question, assumed=json.dumps(assumed)).stdout
+        address, length, gateway = json_answer(
+            self._machine, f"{self.engine} inspect", said, lambda found: [str(found[key]) for key in keys]
+        )
+        _name_interface(pod, "eth0", EngineInterface(interface, DEFAULT_NETWORK, f"{address}/{length}"))
+        ip(pod.host, f"-{version}", "route", "replace", "default", "via", gateway, "dev", interface)
         return pod
 
     def _start(
@@ -318,6 +329,22 @@ class EngineContainer(NetworkedPod):
         applications, too, and not the first process, for which the limits also hold."""
         found = super().read_limits()
         return {**found, "processes": found["processes"] - 1, "inspected": self._limits} if found else {}
+
+
+def _publish(ports: Sequence[str]) -> list[str]:
+    return [word for port in ports for word in ("--publish", port)]
+
+
+def _name_interface(pod: EngineContainer, given: str, end: EngineInterface) -> None:
+    """Give an interface with a name of the engine's choice the name of this end."""
+    link = ("link", "set", "dev")
+    down, rename, up = (*link, given, "down"), (*link, given, "name", end.name), (*link, end.name, "up")
+    unlike_default = {f"net__ipv4__conf__{given}__{each}": 0 for each in ("rp_filter", "send_redirects")}
+    # Docker 20 switches IPv6 off on an interface when it connects a further one, and addresses go.
+    again = [("address", "replace", end.address, "dev", end.name, "nodad")] if ":" in end.address else []
+    unlike_default |= {f"net__ipv6__conf__{given}__disable_ipv6": 0} if again else {}
+    configure(pod.host, down, rename, up, *again, **unlike_default)
+    pod.interfaces[end.name] = PodInterface(end.name, mac_address(pod.host, end.name), end.alone)
 
 
 def _limits_of(shown: Mapping[str, Any]) -> Mapping[str, Any]:
