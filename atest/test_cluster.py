@@ -70,6 +70,7 @@ from podperf.methods.reconfiguration import Outage
 from podperf.methods.trials import ValidTrials
 from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
 from podperf.records import read_records
+from podperf.report.clusters import HEAD_OF_SHARES
 from podperf.testbed.isolation import FrameWatch
 from podperf.testers import TESTERS
 from podperf.testers.base import UNPACED, TesterLimits, TesterPort
@@ -944,8 +945,39 @@ class TestJob:
         assert (host["tester"]["host_network"], pods["tester"]["host_network"]) == (True, False)
         assert {each["node"] for each in host["tester"]["pods"].values()} == {"node1", "node2"}
         assert all(0 < each["results"]["round_trip_p50"]["nanoseconds"] < 1e8 for each in (host, pods))
+
+    def test_a_share_is_measured_by_turns_on_the_same_nodes_and_leads_the_report(
+        self, two_nodes: Api, tmp_path: Path
+    ) -> None:
+        row = "Pod to pod beside host network, one node, 64 B"
+        run = Robot(tmp_path, "--test", row, str(ROOT / "tests"), topology=topology(tmp_path).read_text())
+        assert run.wait() == 0, run.messages()
+        (record,) = run.records()
+        assert record["outcome"] == "passed", record["reason"]
+        share = record["results"]["host_share"]
+        assert 0 < share["low_ratio"] <= share["ratio"] <= share["high_ratio"] < 20, "two nodes are one machine here"
+        pods, host = (record["tester"]["variants"][name]["pods"].values() for name in ("pods", "host network"))
+        assert [each["node"] for each in pods] == [next(iter(host))["node"]] * 2
+        assert {each["node"] for each in host} == {"node1", "node2"}
+        (told,) = re.findall(r"pod network [\d.]+ of the host's \([\d.]+ to [\d.]+\): \d", record["reason"])
+        assert told in run.output.read_text()
         page = (run.results / "conformance.html").read_text()
-        assert page.index("The network of a cluster") < page.index("Share of the base line")
+        assert page.index("The network of a cluster") < page.index(HEAD_OF_SHARES) < page.index("Measured sections")
+
+    def test_a_cluster_that_forbids_the_networks_of_nodes_has_no_share(self, two_nodes: Api, tmp_path: Path) -> None:
+        labels = {"pod-security.kubernetes.io/enforce": "baseline"}
+        two_nodes.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "no-host-network", "labels": labels}})
+        try:
+            path = topology(tmp_path, namespace="no-host-network")
+            suite = str(ROOT / "tests" / "kubernetes" / "cluster_share.robot")
+            run = Robot(tmp_path, "--include", "64B", suite, topology=path.read_text())
+            assert run.wait() == 0, run.messages()
+            for record in run.records():
+                assert record["outcome"] == "skipped"
+                assert "the cluster allows no pod in the network of a node" in record["reason"]
+                assert "violates PodSecurity" in record["reason"] and not record["trials"]
+        finally:
+            two_nodes.delete("/api/v1/namespaces/no-host-network")
 
     def test_tcp_crosses_the_pod_network_and_that_of_the_nodes(self, two_nodes: Api, tmp_path: Path) -> None:
         suite = ROOT / "tests" / "kubernetes" / "cluster_applications.robot"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from robot.api import logger
 from robot.api.deco import keyword, library
@@ -12,9 +14,11 @@ from podperf import __version__
 from podperf.experiments.before_after import VariantVerdict
 from podperf.experiments.comparison import ComparisonOutcome
 from podperf.experiments.comparison_files import load_comparison
+from podperf.experiments.host_share import ClusterWay
+from podperf.frames import AddressFamily
 from podperf.printable import printable
 from podperf.report.comparison_page import drawings, write_comparison
-from Testbed import open_run, running_test
+from Testbed import frame_size, open_run, running_test, tell_verdict
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="MARKDOWN")
@@ -53,6 +57,26 @@ class Comparisons:
         knows the result, such as one that repeats a published experiment.
         """
         BuiltIn().set_test_message(_measure(comparison).sentence)
+
+    @keyword
+    def measure_beside_host_network(
+        self,
+        tester_pods: Mapping[str, Any],
+        frame: str = "64",
+        flows: int | None = None,
+        family: AddressFamily | None = None,
+    ) -> None:
+        """Measure the rate between two pods of a cluster, by turns with that of pods in the networks of the same nodes.
+
+        `tester_pods` is a value of `Pods Of The Tester On`. `frame`, `flows` and `family` are those of `Set Up Chain`.
+        The figure is the share of the host network's rate, with its interval. Fails if a threshold on the metric
+        `host_share` is missed. The test is skipped if the cluster allows no pods in the networks of its nodes.
+        """
+        run, test = open_run(), running_test()
+        result = run.measure_host_share(test, ClusterWay(test.name, tester_pods, frame_size(frame), flows, family))
+        for plot in drawings(result):
+            logger.info(plot, html=True)
+        tell_verdict(run.shared.baselines.judge(run.current.record))
 
 
 def _measure(comparison: Path) -> ComparisonOutcome:

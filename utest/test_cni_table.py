@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
-from podperf.errors import PodperfError
-from podperf.experiments.comparison_files import load_comparison
-from podperf.report.cni_page import AgentUse, HostShare, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text
-from run_command.cni_table import WAYS, Way, comparison_of
+from podperf.experiments.host_share import HostShare
+from podperf.kubernetes.settings import pods_of_tester
+from podperf.report.cni_page import AgentUse, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text
+from podperf.testbed.access import read_topology
+from podperf.topology import SCHEMA_PATH
+from run_command.cni_table import WAYS
+from test_host_share import compared
 
 WAY = "pod to pod, two nodes"
-
-
-def compared(
-    host: list[float], pods: list[float], share: float | None, low: float | None, high: float | None
-) -> HostShare:
-    """The share of a document as `podperf compare` writes it."""
-    judged = {"share": share, "low": low, "high": high, "rounds": len(pods)}
-    variants = [{"figures": host, "judgement": None}, {"figures": pods, "judgement": judged}]
-    return HostShare.of(json.loads(json.dumps({"variants": variants})))
-
-
 SHARE = compared([200e3, 220e3, 210e3], [100e3, 110e3, 105e3], -0.5, -0.6, -0.4)
 ROWS = [
     NetworkRow(
@@ -38,13 +27,6 @@ ROWS = [
     NetworkRow("bird:plain", 19.0, 640_000_000, {WAY: SHARE}, reason="interrupted"),
     NetworkRow("cilium:tunnel", reason="this kernel has no VXLAN"),
 ]
-
-
-def test_a_share_is_that_of_the_pods_beside_the_network_of_the_nodes() -> None:
-    assert (SHARE.pods, SHARE.host, SHARE.rounds) == (105e3, 210e3, 3)
-    assert str(SHARE) == "0.50 (0.40 to 0.60)"
-    assert str(compared([1.0], [1.0], 0.0, None, 0.1)) == "1.00 (open to 1.10)"
-    assert str(compared([1.0], [1.0], None, None, None)) == "-"
 
 
 @pytest.mark.parametrize("made", [cni_markdown(ROWS), cni_text(ROWS, 200), cni_text(ROWS, 40)])
@@ -65,13 +47,8 @@ def test_the_page_escapes_what_it_shows_and_has_a_plot() -> None:
     assert cni_page([]).count("<svg") == 0
 
 
-def test_each_way_is_a_comparison_that_podperf_takes(tmp_path: Path) -> None:
-    path = tmp_path / "way.yaml"
+def test_each_way_is_one_of_the_topology_that_the_command_uses() -> None:
+    settings = pods_of_tester(read_topology(SCHEMA_PATH.parent / "kubernetes.yaml"))
+    assert settings is not None
     for way in WAYS:
-        path.write_text(comparison_of(way))
-        host, pods = load_comparison(path).variants
-        assert host.tester == {"nodes": 2, "host_network": True} and pods.tester == way.pods
-        assert host.frame == pods.frame and host.family == pods.family
-    with pytest.raises(PodperfError, match="unknown key"):
-        path.write_text(comparison_of(Way("wrong", {"node": 1})))
-        load_comparison(path)
+        settings.varied(way.pods)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from made_up import trial
+from podperf.experiments.host_share import HostShare
 from podperf.methods import METHODS
 from podperf.methods.cost import BURSTS, Builds, CostResult
 from podperf.methods.cpu_time import CpuTimeResult
@@ -82,6 +83,7 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
         "latency": {**at_half.metrics, **replace(at_half, trial=there_and_back).metrics},
         "cpu_time": CpuTimeResult(replace(at_half, trial=timed)).metrics,
         "cost": cost.metrics,
+        "host_share": HostShare(share=0.5).metrics,
         **further,
     }
     assert {name: list(metrics) for name, metrics in found.items()} == {

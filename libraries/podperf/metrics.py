@@ -55,6 +55,7 @@ class Quantity:
     units: tuple[Unit, ...]
     unit_words: str = ""  # `unit` in words, for readers of the terminal who may not know it
     resolution: Resolution | None = None  # None: figures vary from run to run, and only statistics show a change
+    has_interval: bool = False  # whether records have the interval of each amount, with None at an open end
     of_one: str = ""  # what a rate of applications counts, in words: a `byte`, a `transaction`
 
     @property
@@ -132,6 +133,15 @@ VARIATION = Quantity(
     unit="%",
     scale=1e-2,
     units=(Unit("percent", "per cent", lambda ratio, _: ratio * 1e2),),
+)
+SHARE = Quantity(
+    "share",
+    more_is_better=True,
+    key="ratio",
+    unit="of the host's",
+    scale=1,
+    units=(Unit("percent", "per cent of the rate of the nodes' own network", lambda ratio, _: ratio * 1e2),),
+    has_interval=True,
 )
 LOSS = replace(VARIATION, noun="loss", units=(replace(VARIATION.units[0], meaning="per cent of the frames"),))
 MEMORY = Quantity(
@@ -498,6 +508,16 @@ METRICS: dict[str, Metric] = {
             meaning="by how much the memory of all processes that handle frames grew in the soak",
             needs=frozenset(),
             column=False,
+        ),
+        Metric(
+            "host_share",
+            label="pod network",
+            head="share",
+            quantity=SHARE,
+            method="host_share",
+            meaning="the rate between pods of a cluster, as a share of that between pods in the networks of its nodes",
+            needs=frozenset((Need.COUNT,)),
+            only_on_pages=True,
         ),
         *_latency_at("10", "10 % of PDR"),
         *_latency_at("90", "90 % of PDR"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,8 @@ from podperf.cluster.lifecycle import ClusterState
 from podperf.cluster.parts import ALL_NETWORKS, network_named, ready_programs
 from podperf.cluster.pod_image import POD, ready_image
 from podperf.errors import ExitCode, PodperfError, Unavailable
-from podperf.experiments.comparison_files import load_comparison
+from podperf.experiments.host_share import ClusterWay, HostShare
+from podperf.frames import AddressFamily
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes.tester import KubernetesTester
 from podperf.model import Chain, FrameSize
@@ -32,7 +32,7 @@ from podperf.ownership import Owner, hand_over, note_caller
 from podperf.printable import printable
 from podperf.progress import Progress
 from podperf.records import Outcome
-from podperf.report.cni_page import AgentUse, HostShare, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text
+from podperf.report.cni_page import AgentUse, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text
 from podperf.report.comparison_page import write_comparison
 from podperf.report.files import write_file, write_report
 from podperf.run import Run, Session, TestIdentity
@@ -44,26 +44,16 @@ from run_command.preparation import make_results_folder
 NAME = "cni-table"
 SMALLEST = FrameSize.parse(64)
 INTERRUPTED = "interrupted"
-_ROUNDS, _TRIAL = 8, 0.5  # of each comparison; seconds
 _IDLE = 5.0  # seconds in which the agents of an idle cluster are watched
 
 
-@dataclass(frozen=True)
-class Way:
-    """A way of frames through a cluster: the settings of the tester's pods, and of the traffic."""
-
-    title: str
-    pods: Mapping[str, Any]
-    traffic: Mapping[str, Any] = field(default_factory=dict)  # keys of a comparison file
-
-
 WAYS = (
-    Way("pod to pod, two nodes", {"nodes": 2}),
-    Way("pod to pod, 1000 flows", {"nodes": 2}, {"flows": 1000}),
-    Way("pod to pod, IPv6, 84 B", {"nodes": 2}, {"frame": 84, "traffic": {"family": "ipv6"}}),
-    Way("pod to Service, two nodes", {"nodes": 2, "destination": "service"}),
-    Way("pod to pod, one node", {"nodes": 1}),
-    Way("pod to pod, 100 policies", {"nodes": 2, "network_policies": 100}),  # the last one, as the policies stay
+    ClusterWay("pod to pod, two nodes", {"nodes": 2}),
+    ClusterWay("pod to pod, 1000 flows", {"nodes": 2}, flows=1000),
+    ClusterWay("pod to pod, IPv6, 84 B", {"nodes": 2}, FrameSize.parse(84), family=AddressFamily.IPV6),
+    ClusterWay("pod to Service, two nodes", {"nodes": 2, "destination": "service"}),
+    ClusterWay("pod to pod, one node", {"nodes": 1}),
+    ClusterWay("pod to pod, 100 policies", {"nodes": 2, "network_policies": 100}),
 )
 PLACES: Mapping[str, Mapping[str, Any]] = {
     "host network": {"host_network": True},
@@ -189,31 +179,10 @@ def _network(run: Run) -> tuple[str, int]:
     return tester.network.words, pod["route_mtu"] or pod["mtu"]  # a route without an MTU has that of the interface
 
 
-def comparison_of(way: Way) -> str:
-    """The comparison file of pods beside pods in the networks of the same nodes."""
-    content = {
-        "version": 1,
-        "name": re.sub(r"[^a-z0-9]+", "-", way.title.lower()),
-        "description": f"{way.title}, beside the network of the nodes.",
-        "rounds": _ROUNDS,
-        "trial_seconds": _TRIAL,
-        "chain": {"data_plane": "external", "pods": 0},
-        **way.traffic,
-        "variants": [
-            {"name": "host network", "tester": {"nodes": 2, "host_network": True}},
-            {"name": "pods", "tester": dict(way.pods)},
-        ],
-    }
-    return yaml.safe_dump(content, sort_keys=False)
-
-
-def _compared(way: Way, run: Run, folder: Path) -> HostShare:
+def _compared(way: ClusterWay, run: Run, folder: Path) -> HostShare:
     """The rate of pods, beside that of pods in the networks of the same nodes."""
-    path = folder / "comparison.yaml"
-    path.write_text(comparison_of(way), encoding="utf-8")
-    comparison = load_comparison(path)
     with _test(run, way.title) as ended:
-        result = run.compare_variants(TestIdentity(way.title, NAME, ("comparison",)), comparison)
+        result = run.measure_host_share(TestIdentity(way.title, NAME, ("mrr",)), way)
         write_comparison(result, folder)
         return HostShare.of(result.to_json())
     return HostShare(reason=ended.reason)

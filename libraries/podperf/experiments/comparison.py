@@ -24,11 +24,11 @@ RELEVANT, RELEVANT_COST = 0.05, 0.001  # shares. A counted machine repeats a fig
 class VariantComparison:
     """The values of a comparison file. Its variants are compared with the first one.
 
-    `metric` and `relevant` (a share) are None if the file leaves them to the testbed. `trial_seconds` are those of a
-    trial of MRR.
+    `path` is None if podperf made the comparison itself. `metric` and `relevant` (a share) are None if the file leaves
+    them to the testbed. `trial_seconds` are those of a trial of MRR.
     """
 
-    path: Path
+    path: Path | None
     name: str
     description: str
     variants: tuple[Contender, ...]
@@ -161,7 +161,7 @@ class ComparisonOutcome:
             "schema_version": SCHEMA_VERSION,
             "name": self.comparison.name,
             "description": self.comparison.description,
-            "path": str(self.comparison.path),
+            "path": None if self.comparison.path is None else str(self.comparison.path),
             "started": _moment(self.started),
             "finished": _moment(self.finished),
             "metric": self.metric.name,

@@ -35,7 +35,9 @@ def result_to_json(
     quantity = METRICS[metric].quantity
     if quantity is RATE:
         return _rate_to_json(measured, traffic, link_bits_per_second)
-    return {quantity.key: measured.value, "lower_bound": measured.lower_bound, **_doubt(measured)}
+    interval = {f"low_{quantity.key}": measured.low, f"high_{quantity.key}": measured.high}
+    found = {quantity.key: measured.value, **(interval if quantity.has_interval else {})}
+    return {**found, "lower_bound": measured.lower_bound, **_doubt(measured)}
 
 
 def _doubt(measured: Measured) -> dict[str, str]:

@@ -42,11 +42,13 @@ def schemas_of_results(metrics: Iterable[Metric]) -> Mapping[str, Any]:
 def _schema_of(quantity: Quantity) -> Mapping[str, Any]:
     if quantity is RATE:
         return {"$ref": "#/$defs/rate"}
+    ends = [f"{end}_{quantity.key}" for end in ("low", "high")] if quantity.has_interval else []
     return {
         "type": "object",
-        "required": [quantity.key, "lower_bound"],
+        "required": [quantity.key, *ends, "lower_bound"],
         "properties": {
             quantity.key: {"type": "number"},
+            **{end: {"type": ["number", "null"]} for end in ends},
             "lower_bound": {"type": "boolean"},
             "doubt": {"$ref": "#/$defs/doubt"},
         },

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import median
-from typing import Any, Self
+from typing import Any
 
 import podperf
+from podperf.experiments.host_share import NOTHING, HostShare
 from podperf.figures import kpps, percent, short
 from podperf.metrics import METRICS
 from podperf.report import svg
@@ -21,37 +22,6 @@ HOW_TO_READ = (
     "sending pod does the network's work for each frame, so a rate includes the cost of sending. Two networks were not "
     "up at the same time: the order of two rows is no finding."
 )
-NOTHING = "-"
-
-
-@dataclass(frozen=True)
-class HostShare:
-    """The rate of pods beside that of the nodes' own network: medians of the rounds, in frames/s, and their ratio.
-
-    An open end of the interval is None. Without figures, `reason` says why.
-    """
-
-    pods: float = 0.0
-    host: float = 0.0
-    share: float | None = None
-    low: float | None = None
-    high: float | None = None
-    rounds: int = 0
-    reason: str = ""
-
-    @classmethod
-    def of(cls, comparison: Mapping[str, Any]) -> Self:
-        """The share in the document of a comparison with two variants, of which the host network is the first."""
-        (host, pods) = (median(each["figures"]) for each in comparison["variants"])
-        judged = comparison["variants"][1]["judgement"]
-        share, low, high = (None if judged[key] is None else 1 + judged[key] for key in ("share", "low", "high"))
-        return cls(pods, host, share, low, high, judged["rounds"])
-
-    def __str__(self) -> str:
-        if self.share is None:
-            return NOTHING
-        ends = " to ".join("open" if end is None else f"{end:.2f}" for end in (self.low, self.high))
-        return f"{self.share:.2f} ({ends})"
 
 
 @dataclass(frozen=True)

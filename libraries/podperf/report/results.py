@@ -12,6 +12,8 @@ from typing import TypeVar
 from podperf.dataplanes.wire import External, Wire
 from podperf.errors import PodperfError
 from podperf.experiments.claim import Finding
+from podperf.experiments.host_share import NAME as HOST_SHARE
+from podperf.experiments.host_share import HostShare
 from podperf.figures import kpps, number, percent, short
 from podperf.history.runs import PastRun
 from podperf.methods import METHODS
@@ -167,6 +169,21 @@ def cpu_time_words(record: Record) -> str:
     return "; ".join(words)
 
 
+def host_share(record: Record) -> HostShare | None:
+    """The rate of pods beside that of the nodes' own network, if the test measured it."""
+    found = record.method(HOST_SHARE)
+    return HostShare.of(found) if found else None
+
+
+def host_share_words(record: Record) -> str:
+    """`pod network 0.87 of the host's (0.84 to 0.90): 207 beside 238 kpps`. Empty without such a share."""
+    found, metric = host_share(record), METRICS[HOST_SHARE]
+    if found is None or found.share is None:
+        return ""
+    words = f"{metric.label} {found.share:.2f} {metric.quantity.unit} ({found.interval})"
+    return f"{words}: {kpps(found.pods)} beside {kpps(found.host)} kpps"
+
+
 def functions_missing(record: Record) -> list[str]:
     """The reasons why a cost is not told by function, one sentence each. Empty where it is, and without a cost."""
     bursts = record.method("cost").get("bursts") or ()
@@ -261,7 +278,7 @@ def remarks(record: Record) -> list[str]:
     """The remarks below a row: why it did not pass, and what limits its figures."""
     found = [] if verdict_word(record) in _NEEDS_NO_WORDS else [explanation(record)]
     noise, cut_short = noisy(record), unfinished(record)
-    found += [below_the_row(record)]
+    found += [host_share_words(record), below_the_row(record)]
     found += [each for each in counted_beside(record) if each not in "; ".join(found)]
     found += full_tables(record)
     found += directions_that_differ(record)

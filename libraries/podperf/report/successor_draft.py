@@ -98,6 +98,7 @@ SECTIONS = (
             "cluster_policies.robot",
             "cluster_reconfiguration.robot",
             "cluster_service.robot",
+            "cluster_share.robot",
         ),
     ),
     _section(

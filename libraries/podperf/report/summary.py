@@ -21,6 +21,7 @@ from podperf.metrics import (
     LATENCY,
     METRICS,
     RATE,
+    SHARE,
     Metric,
     Signs,
     by_quantity,
@@ -35,6 +36,7 @@ from podperf.report.results import (
     cpu_time_words,
     doubtful,
     figure_text,
+    host_share_words,
     late_share,
     late_words,
     noisy,
@@ -147,11 +149,12 @@ def further_figures(record: Record) -> list[tuple[str, str]]:
 
 def figures_line(record: Record) -> str:
     """The figures of a row in one line. Empty without figures."""
-    found = by_quantity(metric for metric in METRICS.values() if metric.name in record.figures)
-    return ", ".join(
-        ", ".join(f"{metric.head} {figure_cell(record, metric)}" for metric in metrics) + f" {quantity.unit}"
-        for quantity, metrics in found.items()
+    metrics = (each for each in METRICS.values() if each.name in record.figures and each.quantity is not SHARE)
+    said = (
+        ", ".join(f"{metric.head} {figure_cell(record, metric)}" for metric in alike) + f" {quantity.unit}"
+        for quantity, alike in by_quantity(metrics).items()
     )
+    return ", ".join(filter(None, (*said, host_share_words(record))))
 
 
 def _place(record: Record) -> int:

@@ -116,6 +116,12 @@ class Contenders:
         with self.standing(contender) as sut:
             yield self.test.trials(sut, name, addressed(self.traffics[name], sut), self.limits[name])
 
+    def describe_only(self, name: str) -> None:
+        """Describe this contender in the record as if it had been measured alone. It is no pods of the topology."""
+        record = self.test.record
+        record.data_plane, record.limits = self._described[name], self.limits[name]
+        record.tester = {**self._testers[name], "variants": self._testers}
+
     def _describe(self, name: str, sut: SystemUnderTest) -> None:
         record = self.test.record
         self._described[name] = sut.describe()

@@ -22,6 +22,8 @@ from podperf.experiments.comparison import (
     exact_outcome,
 )
 from podperf.experiments.contender import Contender, PublishedQuantity, beside_published
+from podperf.experiments.host_share import NAME as HOST_SHARE
+from podperf.experiments.host_share import HostShare
 from podperf.experiments.rounds import ClaimRounds, RoundsSoFar, measure_variants
 from podperf.figures import count, signed
 from podperf.methods.cost import ONLY_COST, Cost, CostResult
@@ -197,6 +199,17 @@ class VariantRounds(_VariantTest):
                 record.limits = self._contenders.limits.get(comparison.variants[0].name)
                 record.methods = {"variants": self.outcome(interrupted=bool(self.found.open)).to_json()}
         return self.outcome()
+
+    def measure_share(self) -> ComparisonOutcome:
+        """`measure` pods of a cluster beside pods in the networks of its nodes. The record describes the pods, and has
+        their share as a figure."""
+        outcome, record = self.measure(), self.test.record
+        self._contenders.describe_only(self.comparison.variants[-1].name)
+        record.methods = {HOST_SHARE: outcome.to_json()}
+        doubt = self.found.doubt if self.found else ""
+        share = HostShare.of(record.methods[HOST_SHARE]).metrics
+        self.test.keep({name: replace(figure, doubt=doubt) for name, figure in share.items()})
+        return outcome
 
     def outcome(self, *, interrupted: bool = False) -> ComparisonOutcome:
         """The result of the rounds so far. PodperfError before the end of the first round."""

@@ -11,8 +11,10 @@ from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.experiments.claim import Claim, Finding
 from podperf.experiments.comparison import ComparisonOutcome, VariantComparison
+from podperf.experiments.host_share import CLUSTER, ClusterWay
 from podperf.experiments.rounds import CLAIM_ROUNDS, DURATION, WARMUP
 from podperf.frames import AddressFamily
+from podperf.kubernetes.settings import pods_of_tester
 from podperf.methods import METHODS
 from podperf.methods.ndrpdr import NdrPdr
 from podperf.model import AddressedTraffic, Chain, Direction, FrameSize, TrafficProfile
@@ -173,6 +175,25 @@ class Run:
         if self.session.topology.counts_instructions:
             return self.begin_costs(identity, comparison).measure()
         return self.begin_rounds(identity, comparison).measure()
+
+    def measure_host_share(self, identity: TestIdentity, way: ClusterWay) -> ComparisonOutcome:
+        """Measure the rate of pods of a cluster, by turns with that of pods in the networks of the same nodes.
+
+        The share is a figure of the record. Pods of earlier tests are deleted.
+
+        Raises Unavailable before any measurement if the cluster has no such pods, or allows none.
+        """
+        topology, testbed = self.session.topology, self.session.equipment.testbed
+        traffic = self._traffic(way.frame, None, way.flows, way.family)
+        test = self._begin(chain_record(identity, topology, CLUSTER, traffic), traffic)
+        settings = pods_of_tester(topology)
+        if settings is None:
+            raise Unavailable(f"a share of the nodes' own network needs a cluster, and {topology.path} names none")
+        host = settings.for_row(2, host_network=True)
+        pods = testbed.with_pods(host, alone=True).tester_with_ports().describe()["pods"].values()
+        nodes = [pod["node"] for pod in pods][: settings.varied(way.pods).nodes]
+        comparison = way.beside_host(host, nodes)
+        return VariantRounds(test, comparison, traffic, self.session, self.shared).measure_share()
 
     def begin_rounds(self, identity: TestIdentity, comparison: VariantComparison) -> VariantRounds:
         """Open the record of a test that measures variants by turns."""
