@@ -22,6 +22,7 @@ from podperf.report.results import verdict_word
 from podperf.report.summary import figures_line, summary_table
 from podperf.run import Run
 from podperf.run import TestIdentity as Identity
+from podperf.run.run import usual_duration
 from podperf.testbed.access import read_topology
 from podperf.topology import SCHEMA_PATH, Threshold
 from test_run import SimulatedTestbed, SimulatedTester, equipment, run
@@ -139,6 +140,11 @@ def test_a_threshold_judges_the_share(run: Run, cluster: SimulatedCluster) -> No
     run.measure_host_share(IDENTITY, TWO_NODES)
     verdict = run.shared.baselines.judge(run.current.record)
     assert verdict.failed and verdict.sentence.startswith("pod network 50 percent, at least 60 percent was asked for")
+
+
+def test_the_forecast_knows_that_two_pairs_of_pods_take_turns(run: Run) -> None:
+    tags = {"sec-4.1", "cluster-share", "external", "mrr"}
+    assert 16 * 0.6 < usual_duration(tags, run.session.topology.method, []) < 60
 
 
 def test_a_testbed_without_a_cluster_has_no_share(run: Run) -> None:

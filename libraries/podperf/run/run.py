@@ -11,7 +11,7 @@ from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.experiments.claim import Claim, Finding
 from podperf.experiments.comparison import ComparisonOutcome, VariantComparison
-from podperf.experiments.host_share import CLUSTER, ClusterWay
+from podperf.experiments.host_share import CLUSTER, ROUNDS, TRIAL, ClusterWay
 from podperf.experiments.rounds import CLAIM_ROUNDS, DURATION, WARMUP
 from podperf.frames import AddressFamily
 from podperf.kubernetes.settings import pods_of_tester
@@ -68,7 +68,8 @@ def usual_duration(
     if "ndrpdr" in tags or not any(tag.startswith(("sec-", "appendix-", "mrr")) for tag in tags):
         return CHAIN + mrr + search + method.patience
     if "mrr" in tags or set(data_planes) & set(tags):
-        return CHAIN + mrr
+        turns = 2 * ROUNDS * (TRIAL + WARMUP + BETWEEN_TRIALS) if "cluster-share" in tags else 0.0
+        return CHAIN + mrr + turns
     return CHECK
 
 
