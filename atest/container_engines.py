@@ -68,9 +68,8 @@ def _make_folder(path: Path, undo: ExitStack) -> None:
         undo.callback(path.rmdir)
 
 
-@contextmanager
-def podman(folder: Path) -> Iterator[dict[str, str]]:
-    """Podman, which has no daemon. Yields the variables with which it keeps all of its files in the folder."""
+def podman_programs(folder: Path) -> dict[str, str]:
+    """The variables with which Podman and its programs are found, and Podman's configuration in the folder."""
     programs = unpacked(*OF_PODMAN)
     configuration: dict[str, dict[str, object]] = {
         "containers": {"cgroup_parent": GROUPS},
@@ -89,17 +88,24 @@ def podman(folder: Path) -> Iterator[dict[str, str]]:
     own = folder / ".config" / "containers"  # the user's, which come before those of /etc
     shutil.copytree(programs / "etc" / "containers", own)
     libraries = [str(path.parent) for path in programs.glob("usr/lib/*/libgpgme.so.11")]
+    return {
+        **_found_first(programs),
+        "HOME": str(folder),
+        "LD_LIBRARY_PATH": ":".join(libraries),
+        "CONTAINERS_CONF": f"{folder}/containers.conf",
+        "CONTAINERS_STORAGE_CONF": f"{folder}/storage.conf",
+    }
+
+
+@contextmanager
+def podman(folder: Path) -> Iterator[dict[str, str]]:
+    """Podman, which has no daemon. Yields the variables with which it keeps all of its files in the folder."""
+    variables = podman_programs(folder)
     with ExitStack() as undo:
         _make_folder(Path("/run/runc"), undo)
         undo.callback(_remove_groups)
         undo.callback(shutil.rmtree, folder / "data", ignore_errors=True)
-        yield {
-            **_found_first(programs),
-            "HOME": str(folder),
-            "LD_LIBRARY_PATH": ":".join(libraries),
-            "CONTAINERS_CONF": f"{folder}/containers.conf",
-            "CONTAINERS_STORAGE_CONF": f"{folder}/storage.conf",
-        }
+        yield variables
 
 
 def _found_first(programs: Path) -> dict[str, str]:

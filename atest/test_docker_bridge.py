@@ -1,4 +1,4 @@
-"""Docker's own networks: real frames cross them, the record shows them, and nothing of the daemon stays."""
+"""Networks of Docker and Podman: real frames cross them, the record shows them, and nothing of a daemon stays."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from chains import forward, local_testbed, need, send
-from container_engines import docker_programs
+from container_engines import docker_programs, podman_programs
 from machine import once_as
-from podperf.addressing import IPV6_ADDRESSES
+from podperf.addressing import ADDRESSES, IPV6_ADDRESSES
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.frames import AddressFamily, Headers
@@ -24,9 +24,11 @@ NAME = "docker-bridge"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def programs() -> Iterator[None]:
-    """Docker's programs, which Debian's packages bring. The tests install none."""
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The programs of both engines, which Debian's packages bring. The tests install none."""
     with pytest.MonkeyPatch.context() as patch:
+        for variable, value in podman_programs(tmp_path_factory.mktemp("podman")).items():
+            patch.setenv(variable, value)
         for variable, value in docker_programs().items():
             patch.setenv(variable, value)
         yield
@@ -36,9 +38,9 @@ pytestmark = pytest.mark.usefixtures("programs", "machine_as_before", "no_frame_
 
 
 def daemons() -> list[str]:
-    """The processes of Docker with files in the run directory."""
+    """The processes of Docker and Podman with files in the run directory."""
     found = subprocess.run(
-        ["pgrep", "--full", "--list-full", "/run/podperf/docker"], capture_output=True, text=True, check=False
+        ["pgrep", "--full", "--list-full", "/run/podperf/(docker|podman)"], capture_output=True, text=True, check=False
     )
     return found.stdout.splitlines()
 
@@ -96,6 +98,30 @@ def test_frames_cross_its_macvlan_in_both_directions(pods: int, family: AddressF
     assert once_as(list[str](), daemons) == []
 
 
+@pytest.mark.parametrize("family", AddressFamily)
+@pytest.mark.parametrize("pods", [1, 2])
+def test_frames_cross_podman_in_both_directions(pods: int, family: AddressFamily) -> None:
+    """The bridges that Podman's `inspect` names are there, with the gateways of its networks."""
+    need("podman-bridge")
+    told = forward(Chain("podman-bridge", pods), ("84", "1518"), headers=Headers(family))
+    networks, links = told["podman"]["networks"], told["worker"]["links"]
+    bridges = {each["name"]: each for each in links if each["kind"] == "bridge"}
+    assert [each["driver"] for each in networks] == ["bridge"] * (pods + 1)
+    assert {each["network_interface"] for each in networks} == set(bridges)
+    assert networks[0]["ipv6_enabled"] == (family is AddressFamily.IPV6)
+    for network in networks:
+        bridge = bridges[network["network_interface"]]
+        assert str(bridge["mtu"]) == network["options"]["mtu"] == "1500"
+        gateways = {f"{each['gateway']}/{each['subnet'].partition('/')[2]}" for each in network["subnets"]}
+        assert gateways <= set(bridge["addresses"])
+    addresses = ADDRESSES[family]
+    to_pod = f"--to-destination {addresses.with_port(addresses.right_of(0), 5001)}"
+    assert any("-A NETAVARK-DN-" in rule and to_pod in rule for rule in told["iptables_nat"])
+    assert told["runtime"]["kind"] == "containers of podman"
+    assert told["runtime"]["network_backend"] == "netavark"
+    assert once_as(list[str](), daemons) == []
+
+
 def test_the_look_alike_says_that_it_is_one() -> None:
     assert "without a Docker daemon" in forward(Chain("docker", 1))["look_alike"]
 
@@ -108,25 +134,29 @@ def test_published_ports_have_ipv6() -> None:
     assert any("-A DOCKER " in rule and to_pod in rule for rule in told["iptables_nat"])
 
 
-def test_a_daemon_that_ends_is_noticed() -> None:
-    with local_testbed().build(Chain(NAME, 1), FrameSize.parse("64")) as sut:
+@pytest.mark.parametrize(("data_plane", "daemon"), [(NAME, "dockerd "), ("podman-bridge", "podman .* service ")])
+def test_a_daemon_that_ends_is_noticed(data_plane: str, daemon: str) -> None:
+    need(data_plane)
+    with local_testbed().build(Chain(data_plane, 1), FrameSize.parse("64")) as sut:
         send(sut)
         (process,) = subprocess.run(
-            ["pgrep", "-x", "dockerd"], capture_output=True, text=True, check=True
+            ["pgrep", "--full", f"^{daemon}"], capture_output=True, text=True, check=True
         ).stdout.split()
         subprocess.run(["kill", "-KILL", process], check=True)
-        with pytest.raises(PodperfError, match="dockerd has ended"):
+        with pytest.raises(PodperfError, match="has ended"):
             for _ in range(100):
                 sut.check()
                 time.sleep(0.1)
 
 
-def test_a_killed_run_leaves_no_daemon_and_no_group(tmp_path: Path) -> None:
-    robot = Robot(tmp_path, mrr_suite(tmp_path, Long=f"{NAME}    1    64"), trials=500)
+@pytest.mark.parametrize(("data_plane", "engine"), [(NAME, "docker"), ("podman-bridge", "podman")])
+def test_a_killed_run_leaves_no_daemon_and_no_group(tmp_path: Path, data_plane: str, engine: str) -> None:
+    need(data_plane)
+    robot = Robot(tmp_path, mrr_suite(tmp_path, Long=f"{data_plane}    1    64"), trials=500)
     robot.wait_for_trials(1)
     assert daemons()
     robot.kill()
     assert once_as(list[str](), daemons) == []
-    assert "the control groups of Docker's containers" in podperf("clean").stdout
-    assert not list(Path("/sys/fs/cgroup").rglob("podperf-docker"))
+    assert f"the control groups of {engine}'s containers" in podperf("clean").stdout
+    assert not list(Path("/sys/fs/cgroup").rglob(f"podperf-{engine}"))
     assert "nothing" in podperf("clean").stdout

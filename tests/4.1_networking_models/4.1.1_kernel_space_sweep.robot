@@ -31,6 +31,8 @@ Docker default, 128 B                    docker-default    1       128
     [Tags]    docker-default    128B
 Docker MACVLAN, 128 B                    docker-macvlan    1       128
     [Tags]    docker-macvlan    128B
+Podman bridge, 128 B                     podman-bridge     1       128
+    [Tags]    podman-bridge    128B
 Service, 128 B                           service           1       128
     [Tags]    service    128B
 Policy, 128 B                            routed-policy     1       128
@@ -57,6 +59,8 @@ Docker default, 256 B                    docker-default    1       256
     [Tags]    docker-default    256B
 Docker MACVLAN, 256 B                    docker-macvlan    1       256
     [Tags]    docker-macvlan    256B
+Podman bridge, 256 B                     podman-bridge     1       256
+    [Tags]    podman-bridge    256B
 Service, 256 B                           service           1       256
     [Tags]    service    256B
 Policy, 256 B                            routed-policy     1       256
@@ -83,6 +87,8 @@ Docker default, 512 B                    docker-default    1       512
     [Tags]    docker-default    512B
 Docker MACVLAN, 512 B                    docker-macvlan    1       512
     [Tags]    docker-macvlan    512B
+Podman bridge, 512 B                     podman-bridge     1       512
+    [Tags]    podman-bridge    512B
 Service, 512 B                           service           1       512
     [Tags]    service    512B
 Policy, 512 B                            routed-policy     1       512
@@ -109,6 +115,8 @@ Docker default, 1024 B                   docker-default    1       1024
     [Tags]    docker-default    1024B
 Docker MACVLAN, 1024 B                   docker-macvlan    1       1024
     [Tags]    docker-macvlan    1024B
+Podman bridge, 1024 B                    podman-bridge     1       1024
+    [Tags]    podman-bridge    1024B
 Service, 1024 B                          service           1       1024
     [Tags]    service    1024B
 Policy, 1024 B                           routed-policy     1       1024
@@ -135,6 +143,8 @@ Docker default, 1280 B                   docker-default    1       1280
     [Tags]    docker-default    1280B
 Docker MACVLAN, 1280 B                   docker-macvlan    1       1280
     [Tags]    docker-macvlan    1280B
+Podman bridge, 1280 B                    podman-bridge     1       1280
+    [Tags]    podman-bridge    1280B
 Service, 1280 B                          service           1       1280
     [Tags]    service    1280B
 Policy, 1280 B                           routed-policy     1       1280
@@ -159,6 +169,8 @@ Docker default, 1518 B                   docker-default    1       1518
     [Tags]    docker-default    1518B
 Docker MACVLAN, 1518 B                   docker-macvlan    1       1518
     [Tags]    docker-macvlan    1518B
+Podman bridge, 1518 B                    podman-bridge     1       1518
+    [Tags]    podman-bridge    1518B
 Service, 1518 B                          service           1       1518
     [Tags]    service    1518B
 Policy, 1518 B                           routed-policy     1       1518
@@ -185,6 +197,8 @@ Docker default, IMIX                     docker-default    1       IMIX
     [Tags]    docker-default    IMIX
 Docker MACVLAN, IMIX                     docker-macvlan    1       IMIX
     [Tags]    docker-macvlan    IMIX
+Podman bridge, IMIX                      podman-bridge     1       IMIX
+    [Tags]    podman-bridge    IMIX
 Service, IMIX                            service           1       IMIX
     [Tags]    service    IMIX
 Policy, IMIX                             routed-policy     1       IMIX
@@ -211,6 +225,8 @@ Docker default, 64 B, both directions    docker-default    1       64       bidi
     [Tags]    docker-default    64B    bidirectional
 Docker MACVLAN, 64 B, both directions    docker-macvlan    1       64       bidirectional
     [Tags]    docker-macvlan    64B    bidirectional
+Podman bridge, 64 B, both directions     podman-bridge     1       64       bidirectional
+    [Tags]    podman-bridge    64B    bidirectional
 Service, 64 B, both directions           service           1       64       bidirectional
     [Tags]    service    64B    bidirectional
 Policy, 64 B, both directions            routed-policy     1       64       bidirectional
@@ -237,6 +253,8 @@ Docker default, 64 B, 2 pods             docker-default    2       64
     [Tags]    docker-default    64B
 Docker MACVLAN, 64 B, 2 pods             docker-macvlan    2       64
     [Tags]    docker-macvlan    64B
+Podman bridge, 64 B, 2 pods              podman-bridge     2       64
+    [Tags]    podman-bridge    64B
 Service, 64 B, 2 pods                    service           2       64
     [Tags]    service    64B
 Policy, 64 B, 2 pods                     routed-policy     2       64
@@ -263,6 +281,8 @@ Docker default, 1518 B, 2 pods           docker-default    2       1518
     [Tags]    docker-default    1518B
 Docker MACVLAN, 1518 B, 2 pods           docker-macvlan    2       1518
     [Tags]    docker-macvlan    1518B
+Podman bridge, 1518 B, 2 pods            podman-bridge     2       1518
+    [Tags]    podman-bridge    1518B
 Service, 1518 B, 2 pods                  service           2       1518
     [Tags]    service    1518B
 Policy, 1518 B, 2 pods                   routed-policy     2       1518

@@ -15,6 +15,7 @@ from podperf.dataplanes.macvlan import Macvlan
 from podperf.dataplanes.memif import Memif
 from podperf.dataplanes.ovs_dpdk import OvsDpdk, SriovOvsDpdk
 from podperf.dataplanes.ovs_kernel import OvsAfxdp, OvsKernel, OvsNetdev
+from podperf.dataplanes.podman_bridge import PodmanBridge
 from podperf.dataplanes.ptp import PointToPoint
 from podperf.dataplanes.routed import Routed, RoutedPolicy
 from podperf.dataplanes.sriov import Sriov
@@ -40,6 +41,7 @@ _OWN: dict[str, type[DataPlane]] = {
         DockerBridge,
         DockerDefaultBridge,
         DockerMacvlan,
+        PodmanBridge,
         Service,
         RoutedPolicy,
         OvsKernel,

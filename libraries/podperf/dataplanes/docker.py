@@ -132,11 +132,16 @@ class Docker(KernelPods):
         return {**made, **nat_rules(worker)}
 
 
-def published_entries(worker: Worker, outside: OutsideAddresses) -> Mapping[Direction, Entry]:
-    """How frames enter: addressed to the worker's own addresses, at which the outermost pods are published."""
+def published_entries(
+    worker: Worker, outside: OutsideAddresses, from_right: int = SERVICE_PORT
+) -> Mapping[Direction, Entry]:
+    """How frames enter: addressed to the worker's own addresses, at which the outermost pods are published.
+
+    The last pod is published at the port `from_right`.
+    """
     return {
         Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, outside.left, SERVICE_PORT),
-        Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, outside.right, SERVICE_PORT),
+        Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, outside.right, from_right),
     }
 
 

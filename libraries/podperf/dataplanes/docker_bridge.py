@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from podperf.addressing import IPV4_ADDRESSES, SERVICE_PORT, ChainAddresses
 from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.docker import Docker, OutsideAddresses, nat_rules, published_entries
-from podperf.dataplanes.docker_daemon import DockerDaemon, lacking
+from podperf.dataplanes.engine_daemons import DockerDaemon, EngineDaemon
 from podperf.dataplanes.kernel_state import running_pods
 from podperf.frames import AddressFamily
 from podperf.hosts.base import Host
@@ -24,26 +24,27 @@ from podperf.pods import DEFAULT_NETWORK, EngineInterface
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.kernel import translate
 
-OTHER_PORT = SERVICE_PORT + 1  # of a pod with one interface for all frames: those from the right arrive there
+OTHER_PORT = SERVICE_PORT + 1  # of the worker for frames from the right, and of a pod with one interface for all frames
 
 
 class DockerBridge(Docker):
     """One network of Docker for each segment. Docker publishes the outermost pods at the worker's addresses."""
 
     name: ClassVar[str] = "docker-bridge"
+    daemon: ClassVar[type[EngineDaemon]] = DockerDaemon
 
-    @staticmethod
-    def unavailable(host: Host) -> str | None:
-        return lacking(host)
+    @classmethod
+    def unavailable(cls, host: Host) -> str | None:
+        return cls.daemon.lacking(host)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         outside, addresses, last = OutsideAddresses.of(chain, worker), worker.addresses, chain.pods
-        daemon = DockerDaemon(worker, undo)
+        daemon = self.daemon(worker, undo)
         self.join_ports(worker, outside)
         networks = [_network(segment, last) for segment in range(last + 1)]
         for segment, network in enumerate(networks):
             gateway = addresses.on_segment(addresses.gateway_of(segment))
-            daemon.add_network(network, "bridge", gateway, {"com.docker.network.bridge.name": f"bridge{segment}"})
+            daemon.add_network(network, "bridge", gateway)
         pods = []
         for number in range(1, last + 1):
             ends = (
@@ -51,11 +52,14 @@ class DockerBridge(Docker):
                 EngineInterface("net2", networks[number], addresses.on_segment(addresses.left_of(number))),
             )
             published = _published(number, last, worker, outside, OTHER_PORT if last == 1 else SERVICE_PORT)
-            pods.append(daemon.pods.start_connected(f"pod{number}", ends, published, undo))
+            # Podman publishes the ports of a container in its first network.
+            outer_first = ends if number < last or last == 1 else ends[::-1]
+            pods.append(daemon.pods.start_connected(f"pod{number}", outer_first, published, undo))
         running = self.forward(replace(worker, pods=daemon.pods), pods, outside)
         if last == 1:
-            # Docker publishes all ports in one network of a container, here in the one of net1.
+            # An engine publishes all ports in one network of a container, here in the one of net1.
             _send_left(pods[0], addresses, outside.tester_left, SERVICE_PORT)
+        running = replace(running, entries=published_entries(worker, outside, OTHER_PORT))
         return _with_daemon(running, daemon, networks)
 
     def rules(self, worker: Worker) -> Mapping[str, Any]:
@@ -72,7 +76,7 @@ class DockerDefaultBridge(DockerBridge):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         outside, addresses, last = OutsideAddresses.of(chain, worker), worker.addresses, chain.pods
-        daemon = DockerDaemon(worker, undo, _default_bridge(worker))
+        daemon = DockerDaemon(worker, undo, *_default_bridge(worker))
         self.join_ports(worker, outside)
         pods = []
         for number in range(1, last + 1):
@@ -85,7 +89,7 @@ class DockerDefaultBridge(DockerBridge):
             translate(pod, addresses, next_left, next_right, masquerade=True)
             _send_left(pod, addresses, next_left, SERVICE_PORT if pod is pods[0] else OTHER_PORT)
         ours = replace(worker, pods=daemon.pods)
-        running = running_pods(ours, pods, published_entries(worker, outside), lambda: self.rules(worker))
+        running = running_pods(ours, pods, published_entries(worker, outside, OTHER_PORT), lambda: self.rules(worker))
         return _with_daemon(running, daemon, [DEFAULT_NETWORK])
 
 
@@ -100,10 +104,14 @@ def _default_bridge(worker: Worker) -> Sequence[str]:
 
 
 def _published(number: int, last: int, worker: Worker, outside: OutsideAddresses, from_right: int) -> list[str]:
-    """The ports of a pod that Docker publishes. Frames from the right arrive at port `from_right` of the last pod."""
-    ports = [(outside.left, SERVICE_PORT)] if number == 1 else []
-    ports += [(outside.right, from_right)] if number == last else []
-    return [f"{worker.addresses.with_port(address, SERVICE_PORT)}:{port}/udp" for address, port in ports]
+    """The ports of a pod that the engine publishes. Frames from the right arrive at port `from_right` of the last pod.
+
+    The outermost pods are published at different ports: Podman has a chain of rules for each network, and enters the
+    first one with a rule for the port. There, it publishes also a pod for which this network is not the first.
+    """
+    ports = [(outside.left, SERVICE_PORT, SERVICE_PORT)] if number == 1 else []
+    ports += [(outside.right, OTHER_PORT, from_right)] if number == last else []
+    return [f"{worker.addresses.with_port(address, outer)}:{inner}/udp" for address, outer, inner in ports]
 
 
 def _send_left(pod: Pod, addresses: ChainAddresses, next_left: str, port: int) -> None:
@@ -112,9 +120,9 @@ def _send_left(pod: Pod, addresses: ChainAddresses, next_left: str, port: int) -
     pod.host.do("nft", "add", "rule", addresses.ip, "podperf", "incoming", rule)
 
 
-def _with_daemon(running: RunningDataPlane, daemon: DockerDaemon, networks: Sequence[str]) -> RunningDataPlane:
+def _with_daemon(running: RunningDataPlane, daemon: EngineDaemon, networks: Sequence[str]) -> RunningDataPlane:
     return replace(
-        running, parts=[daemon], describe=lambda: {**running.describe(), "docker": daemon.describe(networks)}
+        running, parts=[daemon], describe=lambda: {**running.describe(), daemon.engine: daemon.describe(networks)}
     )
 
 

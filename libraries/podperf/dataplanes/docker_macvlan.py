@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from podperf.dataplanes.base import RunningDataPlane, Worker
-from podperf.dataplanes.docker_daemon import DockerDaemon, lacking
+from podperf.dataplanes.engine_daemons import DockerDaemon
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import forward_along, parent_interfaces
 from podperf.hosts.base import Host
@@ -24,7 +24,7 @@ class DockerMacvlan(KernelPods):
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
-        return lacking(host) or missing_link_type(host, "macvlan")
+        return DockerDaemon.lacking(host) or missing_link_type(host, "macvlan")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         addresses, parents = worker.addresses, parent_interfaces(worker, chain)
@@ -32,7 +32,7 @@ class DockerMacvlan(KernelPods):
         networks = [f"segment{segment}" for segment in range(chain.pods + 1)]
         for segment, network in enumerate(networks):
             gateway = addresses.on_segment(addresses.gateway_of(segment))
-            daemon.add_network(network, "macvlan", gateway, {"parent": parents[segment]})
+            daemon.add_network(network, "macvlan", gateway, parent=parents[segment])
         pods = []
         for number in range(1, chain.pods + 1):
             ends = (

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from podperf.allocation import UNLIMITED, PodLimits
 from podperf.errors import PodperfError
 from podperf.hosts.base import ASSUMED_NUMBERS, Host, Process, json_answer
-from podperf.hosts.linux import await_success, configure, ip, mac_address
+from podperf.hosts.linux import await_success, configure, ip, mac_address, sysctl
 from podperf.hosts.namespaces import PREFIX, NetworkNamespace, name_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack
@@ -86,10 +86,11 @@ class EnginePods(PodRuntime):
     remedy: ClassVar[str]
     """The words that tell the user how to make the engine answer."""
 
-    def __init__(self, machine: Host, worker: Host, *options: str) -> None:
-        """`options` of the command line name another daemon than the usual one."""
+    def __init__(self, machine: Host, worker: Host, *options: str, group: str = "") -> None:
+        """`options` of the command line name another daemon than the usual one. The control groups of the containers
+        are in `group`, or where the engine makes them."""
         self._machine, self._networks = machine, PodNetworks(machine, worker)
-        self.command = (self.engine, *options)
+        self.command, self._group = (self.engine, *options), group
         self._running = 0
 
     @classmethod
@@ -131,6 +132,8 @@ class EnginePods(PodRuntime):
         """Start a pod on networks of the engine itself. `published` are ports in the form of the option --publish."""
         first, *others = ends
         pod = self._start(name, ["--network", first.network, *first.ip, *_publish(published)], undo)
+        if any(":" in end.address for end in ends):
+            sysctl(pod.host, net__ipv6__conf__default__disable_ipv6=0)  # Podman gives addresses to such interfaces only
         for end in others:
             connect = ("network", "connect", *end.ip, end.network, PREFIX + name)
             self._machine.do(*self.command, *connect)
@@ -201,6 +204,8 @@ class EnginePods(PodRuntime):
             options += ["--volume", f"{folder}:{folder}"]
         for folder in _existing(self._machine, PROGRAMS):
             options += ["--volume", f"{folder}:{folder}:ro"]
+        if self._group:
+            options += ["--cgroup-parent", self._group]
         if limits.cpu is not None:
             options += ["--cpus", f"{limits.cpu:g}"]
         if limits.memory is not None:  # the same limit for memory and swap together: without swap

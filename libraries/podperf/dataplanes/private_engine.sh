@@ -1,7 +1,7 @@
 #!/bin/sh -e
-# Arguments: the run directory, a folder in it, and the command line of a Docker daemon. Called in a mount namespace of
-# its own. The daemon and its containerd write into /etc, /opt and /run, and read the machine's configuration there. So
-# they get others, of which only the run directory is the machine's.
+# Arguments: the run directory, a folder in it, and the command line of a daemon of Docker or Podman. Called in a mount
+# namespace of its own. The daemon and its helpers write into /etc, /opt, /run and /dev/shm, and read the machine's
+# configuration there. So they get others, of which only the run directory is the machine's.
 run=$1
 folder=$2
 shift 2
@@ -11,6 +11,7 @@ cp --archive /etc/. "$folder/mount"
 rm -rf "$folder/mount/docker"
 mount --no-mtab --move "$folder/mount" /etc
 mount --no-mtab -t tmpfs tmpfs /opt
+mount --no-mtab -t tmpfs tmpfs /dev/shm
 mount --no-mtab -t tmpfs tmpfs "$folder/mount"
 mkdir -p "$folder/mount/${run#/run/}"
 mount --no-mtab --bind "$run" "$folder/mount/${run#/run/}"
