@@ -59,6 +59,45 @@ uint64_t clock_ns(int clock)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
+/*
+ * The CPU time of all that runs on this machine, in nanoseconds since an unknown moment: the time of all its CPUs, less
+ * that in which they were idle or another machine had them. In a container, the kernel tells it of the whole machine.
+ * -1: the kernel does not tell.
+ */
+static int machine_busy(uint64_t *busy)
+{
+	unsigned long long idle = 0, waiting = 0, stolen = 0;
+	FILE *statistics = fopen("/proc/stat", "r");
+	uint64_t cpus = 0;
+	char line[512];
+	int known = 0;
+
+	if (!statistics)
+		return -1;
+	while (fgets(line, sizeof(line), statistics) && !strncmp(line, "cpu", 3)) {
+		if (line[3] == ' ')
+			known = sscanf(line, "cpu %*u %*u %*u %llu %llu %*u %*u %llu", &idle, &waiting, &stolen) == 3;
+		else
+			cpus++;
+	}
+	fclose(statistics);
+	*busy = cpus * clock_ns(CLOCK_MONOTONIC) - (idle + waiting + stolen) * (1000000000ULL / sysconf(_SC_CLK_TCK));
+	return known ? 0 : -1;
+}
+
+/* Tells two machines apart, if both processes of a trial look at their machine. */
+static void print_machine(uint64_t busy)
+{
+	char boot[64] = "";
+	FILE *id = fopen("/proc/sys/kernel/random/boot_id", "r");
+
+	if (!id)
+		return;
+	if (fscanf(id, "%63s", boot) == 1)
+		printf(",\"machine_busy_ns\":%lld,\"boot_id\":\"%s\"", (long long)busy, boot);
+	fclose(id);
+}
+
 void counters_reset(struct counters *counters)
 {
 	memset(counters, 0, sizeof(*counters));
@@ -250,11 +289,11 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	static struct request request;
 	struct plan *plan;
 	uint32_t *values;
-	uint64_t started, began, prepared, computed;
+	uint64_t started, began, prepared, computed, busy = 0, busy_after = 0;
 	struct port_events events[2] = { 0 };
 	const char *comma = "";
 	unsigned long long stray, asked;
-	int failed;
+	int failed, looks;
 
 	if (request_parse(line, &request) || neighbours_set(request.own))
 		return -1;
@@ -280,10 +319,12 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	/* In a closed loop, only its own frames may cost instructions. One that only sends is heard by its test frames. */
 	if (!request.burst && request.part != SEND && request.part != ROUND_TRIP && learning_begin(plan, values, &request, ports))
 		return -1;
+	looks = request.train > 1 && (request.part == SEND || request.part == COUNT) && !machine_busy(&busy);
 	prepared = clock_ns(CLOCK_MONOTONIC);
 	computed = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	failed = engine->run(&request, &outcome);
 	computed = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - computed;
+	looks = looks && !machine_busy(&busy_after);
 	learning_end();
 	if (failed)
 		return -1;
@@ -299,6 +340,8 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	print_string(outcome.own_drops_reason);
 	printf(",\"unready\":");
 	print_string(outcome.unready);
+	if (looks)
+		print_machine(busy_after - busy);
 	neighbours_print();
 	printf(",\"directions\":[");
 	for (int direction = 0; direction < 2; direction++) {

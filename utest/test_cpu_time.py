@@ -15,12 +15,13 @@ import made_up
 from podperf.dataplanes.base import RunningDataPlane
 from podperf.dataplanes.openvswitch import parse_pmd_cycles
 from podperf.dataplanes.wire import External, Wire
+from podperf.errors import TrialNotDelivered
 from podperf.hosts.base import Completed, Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.poller_sharing import Turns, TurnsOnCpu
 from podperf.kernel.thread_time import CpuUser, Cycles, ThreadClock, kernel_users, receiver
-from podperf.methods.cpu_time import CpuTimeResult
-from podperf.methods.latency import LatencyResult
+from podperf.methods.cpu_time import CpuTimeAtShare, CpuTimeResult
+from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.metrics import METRICS, Measured
 from podperf.model import Chain, CpuTime, Trial, TrialResult
 from podperf.pods.forwarders.testpmd import parse_cycles
@@ -32,6 +33,7 @@ from podperf.topology import Threshold
 from scripted_host import ScriptedHost
 from traffic import SMALL, TRAFFIC, counted
 
+REST = {"the rest of the node": 5e6}
 PMD_STATS = """\
 pmd thread numa_id 0 core_id 1:
   packets received: 2000
@@ -284,3 +286,37 @@ def test_a_record_without_it_has_no_word_of_it(tmp_path: Path) -> None:
     assert figure_cell(older, METRICS["cpu_time"]) == "-"
     assert further_figures(older) == []
     assert "CPU" not in summary_table([older]).splitlines()[0]
+
+
+class Nodes:
+    """Trials of two pods, whose nodes take so much time beside them, one after the other."""
+
+    maximum_load = 1e6
+
+    def __init__(self, *rest: Mapping[str, float]) -> None:
+        self.rest, self.asked = [*rest], list[Trial]()
+
+    def measure(self, load: float, duration: float) -> TrialResult:
+        if not self.rest:
+            raise TrialNotDelivered("too slow")
+        self.asked.append(Trial(TRAFFIC, load, duration, train=32))
+        times = CpuTime({"the port that sends": 9e6}, beside=self.rest.pop(0))
+        return TrialResult(self.asked[-1], 0.0, (counted(1000),), cpu_time=times)
+
+
+def test_the_rest_of_the_nodes_is_what_a_trial_with_frames_takes_more() -> None:
+    at = LatencyAtShare(20e3, "PDR", duration=0.5)
+    nodes = Nodes(REST, {"the rest of the node": 2e6})
+    result = CpuTimeAtShare(at).run(nodes)
+    assert [trial.load for trial in nodes.asked] == [10e3, 128], "two trains"
+    found = result.as_record()
+    assert result.nanoseconds == 9e3, "the rest is no part of the figure"
+    assert found["rest_of_nodes_unread"] == ""
+    (rest,) = found["rest_of_nodes"].values()
+    assert (rest["nanoseconds_per_frame"], rest["resolution"]) == (3e3, 20e3)
+
+
+@pytest.mark.parametrize("rest", [[{}], [REST], [REST, {}]])
+def test_without_both_trials_the_rest_of_the_nodes_is_not_known(rest: list[Mapping[str, float]]) -> None:
+    found = CpuTimeAtShare(LatencyAtShare(20e3, "PDR", duration=0.5)).run(Nodes(*rest)).as_record()
+    assert found["rest_of_nodes"] is None and found["rest_of_nodes_unread"] and found["nanoseconds_per_frame"] == 9e3

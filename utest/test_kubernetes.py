@@ -560,7 +560,7 @@ def answer(**values: Any) -> dict[str, Any]:
     names = ("intended", "sent", "received", "duplicated", "reordered", "corrupted", "late")
     direction = {"direction": "left-to-right", "duration_ns": 1e9, **dict.fromkeys(names, 0)}
     of_trial = {"started": 5.0, "elapsed": 1.5, "stray": 0, "own_drops": 0, "own_drops_reason": "", "unready": ""}
-    of_trial |= {"cpu_ns": 0}
+    of_trial |= {"cpu_ns": 0, **{name: values[name] for name in ("machine_busy_ns", "boot_id") if name in values}}
     direction |= {name: value for name, value in values.items() if name not in of_trial}
     return {
         **of_trial,
@@ -592,6 +592,24 @@ def test_a_result_of_trains_has_the_cpu_time_of_both_processes() -> None:
     del counted["cpu_ns"]
     older = combined(replace(TRIAL, train=32), sent, counted).cpu_time
     assert older is not None and older.total is None and "build the image again" in older.unread
+
+
+@pytest.mark.parametrize(
+    ("boots", "rest"),
+    [
+        (("a", "b"), {"the rest of the node that sends": 2e6, "the rest of the node that counts": 8e6}),
+        (("a", "a"), {"the rest of the node": 3e6}),
+    ],
+)
+def test_the_rest_of_a_node_is_what_neither_process_took(boots: tuple[str, str], rest: dict[str, float]) -> None:
+    """The looks at one machine are at the same CPUs: they are no sum."""
+    sent = answer(intended=1000, sent=1000, cpu_ns=5_000_000, machine_busy_ns=7_000_000, boot_id=boots[0])
+    counted = answer(received=990, cpu_ns=1_000_000, machine_busy_ns=9_000_000, boot_id=boots[1])
+    found = combined(replace(TRIAL, train=32), sent, counted).cpu_time
+    assert found is not None and (found.beside, found.total) == (rest, 6_000_000)
+    del counted["machine_busy_ns"]
+    found = combined(replace(TRIAL, train=32), sent, counted).cpu_time
+    assert found is not None and found.beside == {}, "an older image, or a kernel that does not tell"
 
 
 def test_a_round_trip_is_counted_where_it_began() -> None:

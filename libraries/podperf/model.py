@@ -29,13 +29,15 @@ class CpuTime:
     `parts` has nanoseconds by the name of the part. `runs` is how often their threads were put on a CPU: the fewer
     frames a thread finds then, the more of its time is for waking up. `polling` names the parts that poll, and do not
     tell how much of their time was for frames; `parts` does not have them. `unread` is the reason why the time of a
-    part could not be read, or empty.
+    part could not be read, or empty. `beside` has the nanoseconds of all else on the machines of the parts, whatever
+    it was for.
     """
 
     parts: Mapping[str, float] = field(default_factory=dict)
     runs: int = 0
     polling: tuple[str, ...] = ()
     unread: str = ""
+    beside: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def total(self) -> float | None:

@@ -535,4 +535,19 @@ def _cpu_time(sent: Mapping[str, Any], counted: Mapping[str, Any]) -> CpuTime:
     answers = {"the port that sends": sent, "the port that counts": counted}
     if any("cpu_ns" not in each for each in answers.values()):
         return CpuTime(unread="the tester in the pods' image is older than this podperf: build the image again")
-    return CpuTime({name: float(whole(each, "cpu_ns")) for name, each in answers.items()})
+    parts = {name: float(whole(each, "cpu_ns")) for name, each in answers.items()}
+    return CpuTime(parts, beside=_rest_of_nodes(sent, counted))
+
+
+def _rest_of_nodes(sent: Mapping[str, Any], counted: Mapping[str, Any]) -> Mapping[str, float]:
+    """The CPU time of all else on the machines of the two processes. Empty if a kernel does not tell it.
+
+    The process that counts begins first and ends last. So its look at a machine of both is that of the whole trial.
+    """
+    answers = {"the rest of the node that sends": sent, "the rest of the node that counts": counted}
+    if any("machine_busy_ns" not in each for each in answers.values()):
+        return {}
+    rest = {name: real(each, "machine_busy_ns") - whole(each, "cpu_ns") for name, each in answers.items()}
+    if words(sent, "boot_id") == words(counted, "boot_id"):
+        return {"the rest of the node": rest["the rest of the node that counts"] - whole(sent, "cpu_ns")}
+    return rest

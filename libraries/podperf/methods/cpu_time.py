@@ -7,17 +7,20 @@ come one by one is the time of waking up. A train shares it, as with a network c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from podperf.errors import TrialNotDelivered
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.metrics import CPU_TIME, METRICS, Measured, Metrics
-from podperf.model import CpuTime
+from podperf.model import CpuTime, TrialResult
 from podperf.testers.base import TrialSource
 
 NAME = "cpu_time"
 TRAIN = 32  # frames
+NO_REST = "the tester tells no CPU time of its machines"
+TICK = 10e6  # nanoseconds: the kernel tells the idle time of a machine in steps of this size
 DURATION = 0.5  # seconds; the scheduler counts nanoseconds, so that a longer trial would tell no more
 
 
@@ -26,6 +29,7 @@ class CpuTimeResult:
     """The CPU time in the trial of `at`, divided by the frames that came back."""
 
     at: LatencyResult
+    idle: TrialResult | None = None  # of the same duration, with so few frames that they take no time worth mentioning
 
     @property
     def cpu_time(self) -> CpuTime:
@@ -53,6 +57,23 @@ class CpuTimeResult:
         found = self.nanoseconds
         return {} if found is None else {NAME: Measured(found, unfinished=self.at.unfinished, doubt=self.at.doubt)}
 
+    @property
+    def _rest_of_nodes(self) -> Mapping[str, Any] | None:
+        """The CPU time of all else on the nodes, with and without frames, and their difference for each frame."""
+        idle = self.idle and self.idle.cpu_time
+        if not idle or idle.beside.keys() != self.cpu_time.beside.keys():
+            return None
+        frames = max(1, self.at.trial.received)
+        return {
+            name: {
+                CPU_TIME.key: (busy - idle.beside[name]) / frames,
+                "resolution": 2 * TICK / frames,
+                "with_frames": busy,
+                "without_frames": idle.beside[name],
+            }
+            for name, busy in self.cpu_time.beside.items()
+        }
+
     def as_record(self) -> Mapping[str, Any]:
         """The figure, and each part of it."""
         frames, runs = max(1, self.at.trial.received), self.cpu_time.runs
@@ -68,6 +89,8 @@ class CpuTimeResult:
             "parts": {name: nanoseconds / frames for name, nanoseconds in self.cpu_time.parts.items()},
             "frames_per_run": self.at.trial.received / runs if runs else None,
             "polls": list(self.cpu_time.polling),
+            "rest_of_nodes": self._rest_of_nodes,
+            "rest_of_nodes_unread": "" if self._rest_of_nodes else NO_REST,
             "missing": {METRICS[NAME].label: f"not read: {self.missing}"} if self.missing else {},
         }
 
@@ -91,5 +114,11 @@ class CpuTimeAtShare:
         return None if found is None else cls(replace(found, duration=DURATION))
 
     def run(self, source: TrialSource) -> CpuTimeResult:
-        """Measure."""
-        return CpuTimeResult(self.at.run(source))
+        """Measure. If the trial has the CPU time of all else on the nodes, so has one of the same duration that sends
+        next to nothing."""
+        found = CpuTimeResult(self.at.run(source))
+        if not found.cpu_time.beside:
+            return found
+        with suppress(TrialNotDelivered):  # the figure is worth no less
+            return replace(found, idle=source.measure(2 * TRAIN / self.at.duration, self.at.duration))
+        return found
