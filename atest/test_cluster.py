@@ -469,6 +469,8 @@ class TestMeasuring:
         assert sorted(cpu_time["parts"]) == ["the port that counts", "the port that sends"], cpu_time
         of_a_frame = record["results"]["cpu_time"]["nanoseconds_per_frame"]
         assert 0 < cpu_time["parts"]["the port that counts"] < of_a_frame < 1e6
+        assert list(cpu_time["rest_of_nodes"]) == ["the rest of the node"], "both pods are on one machine"
+        assert cpu_time["rest_of_nodes"]["the rest of the node"]["resolution"] > 0
         pods = record["tester"]["pods"]
         assert pods["left"]["node"] == pods["right"]["node"] == "node1"
         assert pods["left"]["image"].startswith(("sha256:", "localhost/podperf/pod"))
