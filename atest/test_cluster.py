@@ -125,6 +125,16 @@ AS_USER = (
 )
 ONE_ROW = ("--test", "Pod to pod on one node, 64 B", str(ROOT / "tests"))
 ROW_OF_NODE = ONE_ROW[1]
+MANY_PAIRS = """*** Settings ***
+Resource         {resource}
+Test Template    Cluster Network Should Carry Many Pairs
+
+*** Test Cases ***
+Sixteen pairs on one node
+    1    16    first=16
+Sixteen pairs on two nodes
+    2    16    first=16
+"""
 ROW_OUTSIDE = ("--test", "Pod to a host outside, 64 B", str(ROOT / "tests"))
 # A network namespace beside the nodes. Those that begin with podperf are of runs, and the next run removes them.
 OUTSIDE, ADDRESS_OUTSIDE = "outside-of-cluster", ip_interface("10.199.0.100/24")
@@ -996,6 +1006,29 @@ class TestJob:
             assert "netperf is not installed on pod tester-left-" in found["missing"]["TCP_RR"]
             assert found["congestion_control"]
         assert [each["tester"]["host_network"] for each in records] == [False, False, True]
+
+    def test_sixteen_pairs_send_at_once_and_each_of_them_is_counted(self, two_nodes: Api, tmp_path: Path) -> None:
+        settings = yaml.safe_load(topology(tmp_path).read_text())
+        settings["tester"]["maximum_load"] = 16 * MODEST_LOAD
+        suite = tmp_path / "pairs.robot"
+        suite.write_text(MANY_PAIRS.format(resource=ROOT / "resources" / "methods.resource"))
+        run = Robot(tmp_path, str(suite), topology=yaml.safe_dump(settings))
+        assert run.wait() == 0, run.messages()
+        on_one, on_two = run.records()
+        for each in (on_one, on_two):
+            assert each["outcome"] == "passed", each["reason"]
+            (step,) = each["methods"]["many_pairs"]["steps"]
+            pairs = step["of_pairs"]
+            assert step["pairs"] == len(pairs) == 16
+            assert all(0 < pair["received"] <= pair["sent"] for pair in pairs), "each frame counts at most once"
+            assert step["sum"] == pytest.approx(sum(pair["rate"] for pair in pairs))
+            assert each["results"]["pairs_rate"]["frames_per_second"] == pytest.approx(step["sum"])
+            assert step["smallest"] == min(pair["rate"] for pair in pairs)
+            assert 1 / 16 <= step["fairness"] <= 1
+        nodes = [{pod["node"] for pod in each["tester"]["pods"].values()} for each in (on_one, on_two)]
+        assert len(nodes[0]) == 1 and len(nodes[1]) == 2
+        assert "Many pairs at once" in (run.results / "conformance.html").read_text()
+        assert not namespaces(two_nodes)
 
     def test_one_file_gives_a_first_result_in_the_log_of_its_job(self, two_nodes: Api) -> None:
         *objects, settings, job = yaml.safe_load_all((ROOT / "topologies/kubernetes/first_result.yaml").read_text())

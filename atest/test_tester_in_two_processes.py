@@ -64,6 +64,7 @@ class TwoProcesses:
         train: int = 1,
         parts: tuple[str, str] = ("send", "count"),
         family: AddressFamily = AddressFamily.IPV4,
+        at: float = 0.0,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The answers of the one that sends and of the one that counts, in a new trial."""
         number = next(self._numbers)
@@ -76,7 +77,7 @@ class TwoProcesses:
         )
         self._counter.send(f"{to_count} trial={number} part={parts[1]}")
         assert json.loads(self._counter.receive(10)) == {"counting": number}
-        self._sender.send(f"{to_send} trial={number} part={parts[0]}")
+        self._sender.send(f"{to_send} trial={number} part={parts[0]} at={at:.6f}")
         sending = json.loads(self._sender.receive(10))["trial"]
         sent = {**sending, **sending["directions"][0]}
         self._counter.send(f"sent={sent['sent']}")
@@ -153,6 +154,16 @@ def test_frames_come_back_and_their_time_at_the_far_end_does_not_count(
         return back and held
 
     first(bool, whole)
+
+
+def test_the_sender_waits_for_the_moment_at_which_all_begin(lab: Lab, both: TwoProcesses) -> None:
+    """The wait is no part of the trial."""
+    lab.forward()
+    at = time.time() + 1.5
+    sent, counted = both.measure(at=at)
+    assert sent["started"] + sent["preparation"] >= at - 1e-5
+    assert sent["elapsed"] < 1.4 + time.time() - at
+    assert sent["sent"] > 0 and counted["received"] > 0
 
 
 def test_flows_differ_in_their_udp_source_port(lab: Lab, both: TwoProcesses) -> None:

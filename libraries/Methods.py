@@ -12,6 +12,7 @@ from podperf.errors import PodperfError
 from podperf.figures import phase_words
 from podperf.methods import METHODS
 from podperf.methods.base import FurtherMethod
+from podperf.methods.many_pairs import ManyPairs
 from podperf.methods.reconfiguration import Reconfiguration
 from Testbed import open_run, tell_verdict
 
@@ -127,6 +128,16 @@ class Methods:
         made the ports, and for a data plane in user space.
         """
         self.measure_by_method("application_traffic", runs)
+
+    @keyword
+    def measure_many_pairs(self, most: int | None = None, first: int = 1, to_the_end: bool = False) -> None:
+        """Measure many pairs of pods that send at the same time: the rate of each pair, their sum, and the fairness.
+
+        There are `first` pairs, then twice as many, up to `most` of them (16 by default). The ramp ends earlier when
+        the sum has not grown in two steps, unless it is to go `to_the_end`. If the tester's ports are no pods of a
+        cluster, the test is skipped.
+        """
+        self._measure(ManyPairs.by(first, to_the_end=to_the_end), most)
 
     @keyword
     def figures_should_hold(self) -> None:

@@ -282,6 +282,18 @@ static void judge_ports(const struct port ports[2], const struct port_events bef
 	}
 }
 
+/* Sleep until this moment, in s since the epoch. Returns the ns that passed. */
+static uint64_t sleep_until(double moment)
+{
+	uint64_t began = clock_ns(CLOCK_MONOTONIC);
+	struct timespec until = { .tv_sec = moment };
+
+	until.tv_nsec = (moment - until.tv_sec) * 1e9;
+	while (!stopping && clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+	return clock_ns(CLOCK_MONOTONIC) - began;
+}
+
 static int run_trial(const struct engine *engine, const struct port ports[2], char *line)
 {
 	static struct outcome outcome;
@@ -321,6 +333,13 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 		return -1;
 	looks = request.train > 1 && (request.part == SEND || request.part == COUNT) && !machine_busy(&busy);
 	prepared = clock_ns(CLOCK_MONOTONIC);
+	if (request.at) {
+		uint64_t slept = sleep_until(request.at); /* this is no part of the trial */
+
+		started = clock_ns(CLOCK_REALTIME) - (prepared - began);
+		began += slept;
+		prepared += slept;
+	}
 	computed = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	failed = engine->run(&request, &outcome);
 	computed = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - computed;

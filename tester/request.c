@@ -30,6 +30,9 @@
  * A trial of two processes, each with one port, has the same trial=7 in both requests. The request of the one that sends
  * has part=send. The request of the other one has part=count, and a line sent=50000 follows when all frames are sent.
  * For round trips the parts are round-trip and return. The one that returns frames tells as latency how long it had them.
+ *
+ * With at=1764307200.5, the first frame is not due before this moment, in seconds since the epoch. So many processes send
+ * at the same time.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -286,6 +289,8 @@ static int read_word(char *key, char *value, struct request *request)
 			return -1;
 		return request->warm_up % WINDOW ? bad(key, value, "a multiple of 64") : 0;
 	}
+	if (!strcmp(key, "at"))
+		return read_number(key, value, 0, 1e11, "seconds since the epoch", &request->at);
 	if (!strcmp(key, "part"))
 		return read_part(key, value, &request->part);
 	if (!strcmp(key, "trial"))

@@ -75,6 +75,7 @@ struct request {
 	double load; /* frames/s and direction; 0: as fast as possible */
 	double duration, settle;
 	double learning; /* s between the learning frames of a port */
+	double at;       /* s since the epoch: no frame leaves before; 0: at once */
 	double overload, overload_duration; /* frames/s and s of what goes before `load`; 0: nothing */
 	unsigned int frames;         /* to send in each direction; 0: as many as go into the duration */
 	unsigned int train;          /* frames that are due together; 1: each by itself */

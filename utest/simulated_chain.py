@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,13 +13,28 @@ from podperf.methods.base import StandingInstance
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.presets import SHORT, FurtherSettings
 from podperf.metrics import Measured, Metrics
-from podperf.model import Chain, ChangeUnderLoad
+from podperf.model import AddressedTraffic, Chain, ChangeUnderLoad, Trial, TrialResult
 from podperf.testers.base import Ability, TesterLimits
 from scripted_host import ScriptedHost
 from simulated_dut import SimulatedDut
 from simulated_ends import OneSecond, ends
+from traffic import TRAFFIC
 
 MEMORY = "/proc/5/status:Name:\ttestpmd\n/proc/5/status:Tgid:\t5\n/proc/5/status:VmRSS:\t1024 kB\n"
+
+
+@dataclass
+class SimulatedPairs:
+    """Pairs that share a device. Its rate is the sum of theirs, and each pair has half the rate of the pair before."""
+
+    dut: SimulatedDut
+
+    def measure(self, trial: Trial, pairs: int) -> Sequence[TrialResult]:
+        result = self.dut.measure(trial.load, trial.duration)
+        (direction,) = result.directions
+        parts = [direction.received >> number for number in range(1, pairs)]
+        parts.append(direction.received - sum(parts))
+        return [replace(result, directions=(replace(direction, received=part),)) for part in parts]
 
 
 @dataclass
@@ -29,6 +44,7 @@ class SimulatedChain:
     dut: SimulatedDut
     rates: Metrics
     further_settings: FurtherSettings = SHORT
+    traffic: AddressedTraffic = TRAFFIC
     sut_differs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -43,8 +59,12 @@ class SimulatedChain:
             "ends": ends,
             "changes": {"route-withdrawn": ChangeUnderLoad("a route is withdrawn", self._lose_frames)},
             "cpu_clock": OneSecond,
+            "tester": SimpleNamespace(facts=SimpleNamespace(pairs=self._pairs)),
         }
         return SimpleNamespace(**{**known, **self.sut_differs})
+
+    def _pairs(self) -> AbstractContextManager[SimulatedPairs]:
+        return nullcontext(SimulatedPairs(self.dut))
 
     def _lose_frames(self, undo: ExitStack) -> None:
         self.dut.outage = 0.1

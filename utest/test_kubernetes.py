@@ -23,6 +23,7 @@ from podperf.hosts.local import LocalHost
 from podperf.kubernetes import manifests, run_namespace
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.commands_in_pods import END, CommandInPodFailed, ended, succeeded
+from podperf.kubernetes.end_pair import combined, round_trip
 from podperf.kubernetes.known_networks import CILIUM
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.ports import DISCARDED, PodFacts, addresses_of
@@ -30,7 +31,7 @@ from podperf.kubernetes.rights import OF_A_RUN
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
 from podperf.kubernetes.running_pods import PodDidNotStart, await_phase, why_ended, why_not_running
 from podperf.kubernetes.settings import KubernetesSettings
-from podperf.kubernetes.tester import KubernetesTester, combined, round_trip
+from podperf.kubernetes.tester import KubernetesTester
 from podperf.kubernetes.tester_objects import (
     ADDED,
     ADDED_POLICIES,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import made_up
-from podperf.kubernetes import tester as of_kubernetes
+from podperf.kubernetes import end_pair as of_kubernetes
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.presets import PRESETS, Goal
 from podperf.model import TrialResult

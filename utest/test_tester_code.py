@@ -797,6 +797,7 @@ HEADER = f"load=1 duration=1 left-to-right.header={'00' * 42}"
         ("load=1 duration=1 load=1000000", "load is there twice"),
         ("load=1 duration=1 trial=7 part=both", "part=both: must be send, count, round-trip or return"),
         ("load=1 duration=1 trial=0", "trial=0: must be 1 to 65535"),
+        ("load=1 duration=1 at=noon", "at=noon: must be seconds since the epoch"),
         ("load=1 duration=1 part=send", "a part needs a trial and one direction"),
         (f"load=1 duration=1 part=send trial=7 {BOTH}", "a part needs a trial and one direction"),
         ("load=0 duration=1 frames=64 burst=32 windows=2", "frames goes with neither a closed loop nor an overload"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -42,8 +43,8 @@ class Api:
         from podperf.kubernetes.client import limit  # noqa: PLC0415
 
         self._client, self.where, self.namespace = client, by_proxy(where, client.configuration.proxy), namespace
-        # For exec: the package replaces a method of its client while it opens a WebSocket.
-        self._client_of_streams = type(client)(client.configuration)
+        # For exec: the package replaces a method of its client while it opens a WebSocket, so one opens at a time.
+        self._client_of_streams, self._opens = type(client)(client.configuration), threading.Lock()
         for each in (self._client, self._client_of_streams):
             limit(each, TIMEOUT, CHANGE_TIMEOUT)
 
@@ -108,7 +109,8 @@ class Api:
         streams = {"stdin": stdin, "stdout": True, "stderr": True, "tty": False}
         began = time.monotonic()
         try:
-            return stream(call, pod, namespace, command=list(command), _preload_content=False, **streams)
+            with self._opens:
+                return stream(call, pod, namespace, command=list(command), _preload_content=False, **streams)
         except ApiException as error:
             raise self._not_opened(pod, namespace, error, time.monotonic() - began) from None
 

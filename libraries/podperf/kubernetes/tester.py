@@ -7,15 +7,17 @@ import random
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from functools import cached_property
+from itertools import count
 from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError, Unavailable, understood
 from podperf.frames import Address, AddressFamily, Headers
 from podperf.kubernetes import manifests, own_agents
 from podperf.kubernetes.api import Api, ApiError, log_in
+from podperf.kubernetes.end_pair import SETTLE, EndPair
 from podperf.kubernetes.pod_network import PodNetwork, within, word
+from podperf.kubernetes.pod_pairs import PodPairs
 from podperf.kubernetes.ports import (
     DISCARDED,
     Outside,
@@ -51,7 +53,6 @@ from podperf.model import (
     AddressedTraffic,
     Changes,
     ChangeUnderLoad,
-    CpuTime,
     Direction,
     Entry,
     FrameSize,
@@ -59,14 +60,10 @@ from podperf.model import (
     Trial,
     TrialResult,
 )
-from podperf.testers.answers import real, whole, words
 from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
 from podperf.testers.ends import ChainEnd
-from podperf.testers.software import request_line, trial_result
 
 NAME = "podperf software tester in two pods"
-SETTLE = 0.2  # seconds without a frame after which the rest counts as lost
-ANSWER_TIMEOUT = 20.0  # seconds beyond the trial itself
 SERVICE_TIMEOUT, SERVICE_TIME = 30.0, 0.02  # seconds for a cluster to know a new Service, and for each other one
 OUTSIDE_TIMEOUT = 30.0  # seconds until frames reach a host outside of the cluster
 POLICY_TIMEOUT, POLICY_TIME = 30.0, 0.2  # seconds for a cluster to know a first policy, and for each further one
@@ -106,7 +103,8 @@ class KubernetesTester:
             self._remark = None if settings.receive_threads else _SHARED
             if settings.receive_threads:
                 self._start_receive_threads(settings)
-            self._trial = random.randrange(1, 65536)
+            self._numbers = count(random.randrange(65536))
+            self._pair = EndPair(self.ports, self._numbers)
             self._services: dict[str, Address] = {}  # of the last family that was prepared, by the side of the pod
             self._entries: dict[AddressFamily, Mapping[Direction, Entry]] = {}
             family = self._first_family()
@@ -366,37 +364,7 @@ class KubernetesTester:
 
     @understood("a pod of the tester")
     def _measure(self, trial: Trial, entries: Mapping[Direction, Entry]) -> TrialResult:
-        (direction,) = trial.traffic.directions
-        began = time.monotonic()
-        sender, counter = (
-            self.ports[each] for each in (SIDES if direction is Direction.LEFT_TO_RIGHT else SIDES[::-1])
-        )
-        self._trial = self._trial % 65535 + 1
-        (back,) = {*Direction} - {direction}  # of the learning frames of the one that counts
-        sends, counts = ("round-trip", "return") if trial.round_trip else ("send", "count")
-        counter.ask(f"{self._request(trial, entries, back, counter)} part={counts}", {"counting"}, ANSWER_TIMEOUT)
-        send = f"{self._request(trial, entries, direction, sender)} part={sends}"
-        before = time.monotonic() - began
-        sent = sender.ask(send, {"trial"}, ANSWER_TIMEOUT, trial.longest)["trial"]
-        (sending,) = sent["directions"]
-        counted = counter.ask(f"sent={whole(sending, 'sent')}", {"trial"}, ANSWER_TIMEOUT)["trial"]
-        if trial.round_trip:
-            return round_trip(trial, sent, counted)
-        # Clocks of two machines differ by more than a frame takes.
-        result = combined(trial, sent, counted, same_clock=sender.machine == counter.machine)
-        known = "preparation" in sent  # the pods' image may be older
-        return replace(result, preparation=before + real(sent, "preparation") if known else None)
-
-    def _request(
-        self, trial: Trial, entries: Mapping[Direction, Entry], direction: Direction, source: TesterEnd
-    ) -> str:
-        """The request to one end, which is the source of the frames of this direction."""
-        traffic = trial.traffic
-        if direction in entries:
-            traffic = replace(traffic, entries={direction: entries[direction]})
-        macs = self.ports["left"].mac, self.ports["right"].mac
-        line = request_line(replace(trial, traffic=traffic), SETTLE, macs, any_address=True)
-        return f"{line} trial={self._trial}"
+        return self._pair.measure(trial, entries)
 
     @property
     def broken(self) -> bool:
@@ -420,7 +388,21 @@ class KubernetesTester:
             returns_frames=self._returns_frames,
             changes=self._changes,
             ends=self._ends,
+            pairs=self._pairs,
         )
+
+    @contextmanager
+    def _pairs(self) -> Iterator[PodPairs]:
+        """Pairs beside the tester's own pods, which do nothing meanwhile."""
+        settings = self._settings
+        alone = len(self.pods) < len(SIDES) or settings.destination != "pod" or settings.network_policies
+        if alone or settings.host_network or settings.receive_threads:
+            raise Unavailable(
+                "many pairs are pods with networks of their own, without Services, NetworkPolicies and receive threads"
+            )
+        nodes = [pod.facts.node for pod in self.pods.values()]
+        with PodPairs(self._api, self._place, settings, nodes, self._numbers) as pairs:
+            yield pairs
 
     @contextmanager
     def _ends(self) -> Iterator[tuple[ChainEnd, ChainEnd]]:
@@ -490,64 +472,3 @@ def _placement(port: PodPort) -> PodPlacement:
 def _value(line: str) -> str:
     """The value in a line such as `model name : ...` of /proc/cpuinfo."""
     return line.partition(":")[2].strip()
-
-
-def combined(
-    trial: Trial, sent: Mapping[str, Any], counted: Mapping[str, Any], *, same_clock: bool = True
-) -> TrialResult:
-    """One result of the answers of the process that sent and of the one that counted. Without a common clock, the
-    result has no latency."""
-    (sending,), (counting,) = sent["directions"], counted["directions"]
-    keys = ("received", "duplicated", "reordered", "corrupted")
-    both = {**sending, **{key: counting[key] for key in keys}}
-    both.pop("last_lost", None)  # of an older image, whose sender tells one
-    told = ("last_lost", *(("latency", "negative_latencies") if same_clock else ()))
-    both |= {key: counting[key] for key in told if key in counting}
-    result = _of_both(trial, sent, counted, both, real(counted, "elapsed"))
-    return replace(result, cpu_time=_cpu_time(sent, counted)) if trial.train > 1 else result
-
-
-def round_trip(trial: Trial, sent: Mapping[str, Any], returned: Mapping[str, Any]) -> TrialResult:
-    """The result of the process that sent the frames, and got them back."""
-    (direction,) = sent["directions"]
-    return _of_both(trial, sent, returned, direction, real(sent, "elapsed"))
-
-
-def _of_both(
-    trial: Trial, sent: Mapping[str, Any], other: Mapping[str, Any], direction: Mapping[str, Any], elapsed: float
-) -> TrialResult:
-    """The result with this direction. Stray frames, own drops and troubles are those of both processes."""
-    answers = (sent, other)
-    answer = {
-        "started": sent["started"],
-        "elapsed": elapsed,
-        "directions": [direction],
-        "stray": sum(whole(each, "stray") for each in answers),
-        "own_drops": sum(whole(each, "own_drops") for each in answers),
-        "own_drops_reason": " and ".join(filter(None, (words(each, "own_drops_reason") for each in answers))),
-        "unready": words(sent, "unready") or words(other, "unready"),
-    }
-    return trial_result(trial, answer)
-
-
-def _cpu_time(sent: Mapping[str, Any], counted: Mapping[str, Any]) -> CpuTime:
-    """The CPU time of both processes, with what the kernel did for frames in their time (softirqs)."""
-    answers = {"the port that sends": sent, "the port that counts": counted}
-    if any("cpu_ns" not in each for each in answers.values()):
-        return CpuTime(unread="the tester in the pods' image is older than this podperf: build the image again")
-    parts = {name: float(whole(each, "cpu_ns")) for name, each in answers.items()}
-    return CpuTime(parts, beside=_rest_of_nodes(sent, counted))
-
-
-def _rest_of_nodes(sent: Mapping[str, Any], counted: Mapping[str, Any]) -> Mapping[str, float]:
-    """The CPU time of all else on the machines of the two processes. Empty if a kernel does not tell it.
-
-    The process that counts begins first and ends last. So its look at a machine of both is that of the whole trial.
-    """
-    answers = {"the rest of the node that sends": sent, "the rest of the node that counts": counted}
-    if any("machine_busy_ns" not in each for each in answers.values()):
-        return {}
-    rest = {name: real(each, "machine_busy_ns") - whole(each, "cpu_ns") for name, each in answers.items()}
-    if words(sent, "boot_id") == words(counted, "boot_id"):
-        return {"the rest of the node": rest["the rest of the node that counts"] - whole(sent, "cpu_ns")}
-    return rest

@@ -17,6 +17,8 @@ SIDES = ("left", "right")
 SERVICE_PORT = 7  # UDP, as in RFC 2544 appendix C.2.6.4; the cluster translates it to the pods' own port
 NOBODY = IPv4Address("198.18.0.0")  # the first one of the addresses for tests (RFC 2544), which no pod has
 
+OF_PAIR = {"cpu": "10m", "memory": "16Mi"}  # what each pod of many pairs asks for
+
 ADDED = "podperf/added"  # a label of the policies that a change under load adds; its value is the run
 ADDED_POLICIES = 100
 
@@ -46,11 +48,12 @@ _PRIVILEGED: Mapping[str, Any] = {"privileged": True, "readOnlyRootFilesystem": 
 
 
 def tester_pod(
-    side: str, run: str, owners: Owners, settings: KubernetesSettings, place: NodeOf | None
+    side: str, run: str, owners: Owners, settings: KubernetesSettings, place: NodeOf | None, pair: int = 0
 ) -> dict[str, Any]:
-    """The pod that is a port of the tester. `place` relates its node to the other pod's."""
+    """The pod that is a port of the tester. `place` relates its node to the other pod's. `pair` is the number of one of
+    many pairs."""
     security = WITH_NET_ADMIN if settings.receive_threads else manifests.OF_TESTER
-    name, command = f"tester-{side}-{run}", command_of(side)
+    name, command = f"tester-{side}-{f'{pair}-' if pair else ''}{run}", command_of(side)
     found = manifests.pod(name, run, owners, command, settings.wishes, place, security)
     found["spec"]["hostNetwork"] = settings.host_network
     (container,) = found["spec"]["containers"]
@@ -58,6 +61,17 @@ def tester_pod(
     if settings.interface is not None:
         container["env"].append({"name": INTERFACE, "value": settings.interface})
         found["metadata"].setdefault("annotations", {})[multus.NETWORKS] = ", ".join(settings.networks)
+    return found
+
+
+def pair_pod(
+    number: int, side: str, run: str, owners: Owners, settings: KubernetesSettings, node: str
+) -> dict[str, Any]:
+    """A pod of one of many pairs. All of them ask for the same small part of their node, so that many fit there."""
+    found = tester_pod(side, run, owners, settings, NodeOf(node), number)
+    (container,) = found["spec"]["containers"]
+    limits = {"memory": settings.wishes.memory, **settings.wishes.further}
+    container["resources"] = {"requests": {**limits, **OF_PAIR}, "limits": limits}
     return found
 
 

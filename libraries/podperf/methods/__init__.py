@@ -10,6 +10,7 @@ from podperf.methods.back_to_back import BackToBack
 from podperf.methods.base import FurtherMethod
 from podperf.methods.latency_by_load import LatencyByLoad
 from podperf.methods.loss_curve import LossCurve
+from podperf.methods.many_pairs import ManyPairs
 from podperf.methods.reconfiguration import Reconfiguration
 from podperf.methods.repeated_instantiation import RepeatedInstantiation
 from podperf.methods.soak import Soak
@@ -19,6 +20,6 @@ METHODS: Mapping[str, type[FurtherMethod[Any]]] = {
     each.name: each
     for each in (
         *(LossCurve, BackToBack, LatencyByLoad, SystemRecovery, Reconfiguration, RepeatedInstantiation, Soak),
-        ApplicationTraffic,
+        *(ApplicationTraffic, ManyPairs),
     )
 }

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from podperf.methods.presets import FurtherSettings
 from podperf.methods.trials import ChangedTrial
 from podperf.metrics import Measured, Metrics
-from podperf.model import Direction, DirectionResult, Overload, TrialResult
+from podperf.model import AddressedTraffic, Direction, DirectionResult, Overload, TrialResult
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testers.base import Ability, TesterLimits, TrialSource
 
@@ -87,6 +87,7 @@ class MeasuredChain(Protocol):
     """The chain of a running test, as a method beside MRR and the search sees it."""
 
     sut: SystemUnderTest
+    traffic: AddressedTraffic
 
     @property
     def further_settings(self) -> FurtherSettings:

@@ -34,6 +34,9 @@ class FurtherSettings:
     soak_interval: float
     application_runs: int
     application_run: float
+    most_pairs: int
+    pairs_trials: int
+    pairs_trial: float
 
 
 AS_WANTED = FurtherSettings(
@@ -53,6 +56,9 @@ AS_WANTED = FurtherSettings(
     soak_interval=60.0,  # ETSI GS NFV-TST 009 clause 12.3.3, as any of its trials
     application_runs=6,  # podperf: the fewest with which slowest and fastest run bound the median with 95 % confidence
     application_run=10.0,  # the default of iperf3 and netperf
+    most_pairs=16,  # podperf
+    pairs_trials=3,  # podperf: the median of them
+    pairs_trial=10.0,  # podperf: as an application's run
 )
 SHORT = replace(
     AS_WANTED,
@@ -68,6 +74,7 @@ SHORT = replace(
     soak=60.0,
     soak_interval=3.0,
     application_run=1.0,
+    pairs_trial=1.0,
 )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol
@@ -133,6 +134,22 @@ class Ability(StrEnum):
     OVERLOAD = "lowers its load within a trial, and tells which frame was lost last"
 
 
+class Pairs(Protocol):
+    """Pairs of ports that send at the same time, each from its left port to its right one."""
+
+    def measure(self, trial: Trial, pairs: int) -> Sequence[TrialResult]:
+        """This trial by so many pairs at the same time. The result of each pair. Pairs that are missing start first."""
+
+
+PairsOfTester = Callable[[], AbstractContextManager[Pairs]]
+"""Makes pairs for the time of the context."""
+
+
+def no_pairs() -> AbstractContextManager[Pairs]:
+    """Raises Unavailable."""
+    raise Unavailable("many pairs are pods of a cluster (topologies/kubernetes.yaml)")
+
+
 @dataclass(frozen=True)
 class TesterFacts:
     """Facts about a ready tester. Other parts of podperf act on these facts.
@@ -142,7 +159,8 @@ class TesterFacts:
     `reads_cpu_time`: the network under test works in the time of the tester's own processes, and a result of trains has
     this time. `returns_frames`: the two ends have different clocks, and the far one can send frames back. `changes` are
     those that the network between its ports offers under load, if the tester itself is part of a cluster. `ends` are
-    for application traffic between its ports, if these have addresses of their own.
+    for application traffic between its ports, if these have addresses of their own. `pairs` are further ports beside
+    its own two.
     """
 
     name: str
@@ -159,6 +177,7 @@ class TesterFacts:
     returns_frames: bool = False
     changes: Changes = field(default_factory=dict)
     ends: EndHosts = no_ends
+    pairs: PairsOfTester = no_pairs
 
     def demand(self, ability: Ability) -> None:
         """Raises Unavailable if the tester lacks this ability."""

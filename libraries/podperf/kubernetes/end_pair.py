@@ -1,0 +1,135 @@
+"""Two ends of the tester, between which trials go: one process sends, and the other one counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from podperf.kubernetes.ports import TesterEnd
+from podperf.kubernetes.tester_objects import SIDES
+from podperf.model import CpuTime, Direction, Entry, Trial, TrialResult
+from podperf.testers.answers import real, whole, words
+from podperf.testers.software import request_line, trial_result
+
+SETTLE = 0.2  # seconds without a frame after which the rest counts as lost
+ANSWER_TIMEOUT = 20.0  # seconds beyond the trial itself
+
+Start = Callable[[], tuple[float, float]]
+"""Waits until a trial may start. Returns the moment at which the first frame is due, by the sender's clock in seconds
+since the epoch (0: at once), and the seconds until then."""
+
+
+def at_once() -> tuple[float, float]:
+    return 0.0, 0.0
+
+
+class EndPair:
+    """Two ends by their sides."""
+
+    def __init__(self, ports: Mapping[str, TesterEnd], numbers: Iterator[int]) -> None:
+        """`numbers` are those of trials. Other pairs take theirs there, too, so their frames never count here."""
+        self.ports, self._numbers = ports, numbers
+
+    def measure(self, trial: Trial, entries: Mapping[Direction, Entry], start: Start = at_once) -> TrialResult:
+        """One trial in one direction. `start` is called when the counting end is ready."""
+        (direction,) = trial.traffic.directions
+        began = time.monotonic()
+        sender, counter = (
+            self.ports[each] for each in (SIDES if direction is Direction.LEFT_TO_RIGHT else SIDES[::-1])
+        )
+        number = next(self._numbers) % 65535 + 1
+        (back,) = {*Direction} - {direction}  # of the learning frames of the one that counts
+        sends, counts = ("round-trip", "return") if trial.round_trip else ("send", "count")
+        asked = self._request(trial, entries, back, counter)
+        counter.ask(f"{asked} trial={number} part={counts}", {"counting"}, ANSWER_TIMEOUT)
+        at, ahead = start()
+        due = f" at={at:.6f}" if at else ""
+        send = f"{self._request(trial, entries, direction, sender)} trial={number} part={sends}{due}"
+        before = time.monotonic() - began
+        sent = sender.ask(send, {"trial"}, ANSWER_TIMEOUT, ahead + trial.longest)["trial"]
+        (sending,) = sent["directions"]
+        counted = counter.ask(f"sent={whole(sending, 'sent')}", {"trial"}, ANSWER_TIMEOUT)["trial"]
+        if trial.round_trip:
+            return round_trip(trial, sent, counted)
+        # Clocks of two machines differ by more than a frame takes.
+        result = combined(trial, sent, counted, same_clock=sender.machine == counter.machine)
+        known = "preparation" in sent  # the pods' image may be older
+        return replace(result, preparation=before + real(sent, "preparation") if known else None)
+
+    def connect(self) -> None:
+        """Make the connections of the next trial now. They are lost when they were silent for long."""
+        for port in self.ports.values():
+            port.connect()
+
+    def _request(
+        self, trial: Trial, entries: Mapping[Direction, Entry], direction: Direction, source: TesterEnd
+    ) -> str:
+        """The request to one end, which is the source of the frames of this direction."""
+        traffic = trial.traffic
+        if direction in entries:
+            traffic = replace(traffic, entries={direction: entries[direction]})
+        macs = self.ports["left"].mac, self.ports["right"].mac
+        return request_line(replace(trial, traffic=traffic), SETTLE, macs, any_address=True)
+
+
+def combined(
+    trial: Trial, sent: Mapping[str, Any], counted: Mapping[str, Any], *, same_clock: bool = True
+) -> TrialResult:
+    """One result of the answers of the process that sent and of the one that counted. Without a common clock, the
+    result has no latency."""
+    (sending,), (counting,) = sent["directions"], counted["directions"]
+    keys = ("received", "duplicated", "reordered", "corrupted")
+    both = {**sending, **{key: counting[key] for key in keys}}
+    both.pop("last_lost", None)  # of an older image, whose sender tells one
+    told = ("last_lost", *(("latency", "negative_latencies") if same_clock else ()))
+    both |= {key: counting[key] for key in told if key in counting}
+    result = _of_both(trial, sent, counted, both, real(counted, "elapsed"))
+    return replace(result, cpu_time=_cpu_time(sent, counted)) if trial.train > 1 else result
+
+
+def round_trip(trial: Trial, sent: Mapping[str, Any], returned: Mapping[str, Any]) -> TrialResult:
+    """The result of the process that sent the frames, and got them back."""
+    (direction,) = sent["directions"]
+    return _of_both(trial, sent, returned, direction, real(sent, "elapsed"))
+
+
+def _of_both(
+    trial: Trial, sent: Mapping[str, Any], other: Mapping[str, Any], direction: Mapping[str, Any], elapsed: float
+) -> TrialResult:
+    """The result with this direction. Stray frames, own drops and troubles are those of both processes."""
+    answers = (sent, other)
+    answer = {
+        "started": sent["started"],
+        "elapsed": elapsed,
+        "directions": [direction],
+        "stray": sum(whole(each, "stray") for each in answers),
+        "own_drops": sum(whole(each, "own_drops") for each in answers),
+        "own_drops_reason": " and ".join(filter(None, (words(each, "own_drops_reason") for each in answers))),
+        "unready": words(sent, "unready") or words(other, "unready"),
+    }
+    return trial_result(trial, answer)
+
+
+def _cpu_time(sent: Mapping[str, Any], counted: Mapping[str, Any]) -> CpuTime:
+    """The CPU time of both processes, with what the kernel did for frames in their time (softirqs)."""
+    answers = {"the port that sends": sent, "the port that counts": counted}
+    if any("cpu_ns" not in each for each in answers.values()):
+        return CpuTime(unread="the tester in the pods' image is older than this podperf: build the image again")
+    parts = {name: float(whole(each, "cpu_ns")) for name, each in answers.items()}
+    return CpuTime(parts, beside=_rest_of_nodes(sent, counted))
+
+
+def _rest_of_nodes(sent: Mapping[str, Any], counted: Mapping[str, Any]) -> Mapping[str, float]:
+    """The CPU time of all else on the machines of the two processes. Empty if a kernel does not tell it.
+
+    The process that counts begins first and ends last. So its look at a machine of both is that of the whole trial.
+    """
+    answers = {"the rest of the node that sends": sent, "the rest of the node that counts": counted}
+    if any("machine_busy_ns" not in each for each in answers.values()):
+        return {}
+    rest = {name: real(each, "machine_busy_ns") - whole(each, "cpu_ns") for name, each in answers.items()}
+    if words(sent, "boot_id") == words(counted, "boot_id"):
+        return {"the rest of the node": rest["the rest of the node that counts"] - whole(sent, "cpu_ns")}
+    return rest

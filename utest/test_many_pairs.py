@@ -1,0 +1,239 @@
+"""Many pairs: the ramp, the figures of a step, the pods that send at the same time, and the report."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from podperf.errors import PodperfError, Unavailable
+from podperf.frames import AddressFamily
+from podperf.kubernetes import manifests, pod_pairs
+from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.pod_pairs import PodPairs
+from podperf.kubernetes.settings import KubernetesSettings
+from podperf.methods.many_pairs import ManyPairs, PairsAtOnce, grows, ramp
+from podperf.model import Trial, TrialResult
+from podperf.testers.base import UNPACED, TesterLimits, no_pairs
+from simulated_chain import SimulatedChain
+from simulated_dut import SimulatedDut
+from test_further_methods import reported
+from traffic import TRAFFIC, counted
+
+TRIAL = Trial(TRAFFIC, UNPACED, 1.0)
+
+
+def result(received: int, began: float = 5.0) -> TrialResult:
+    return TrialResult(TRIAL, began, (counted(1000, received),))
+
+
+def simulated(pairs: Any) -> SimulatedChain:
+    facts = SimpleNamespace(pairs=pairs)
+    return SimulatedChain(SimulatedDut(4e5, 1e6), {}, sut_differs={"tester": SimpleNamespace(facts=facts)})
+
+
+@dataclass
+class Network:
+    """Pairs of which each has a rate of its own up to a sum, which they share."""
+
+    of_one: float
+    most: float
+    asked: list[int] = field(default_factory=list)
+
+    def measure(self, trial: Trial, pairs: int) -> Sequence[TrialResult]:
+        self.asked.append(pairs)
+        rate = min(self.of_one, self.most / pairs)
+        return [result(round(rate), began=5.0 + number / 1e3) for number in range(pairs)]
+
+
+def test_the_ramp_doubles_and_ends_with_the_largest_number() -> None:
+    assert list(ramp(1, 16)) == [1, 2, 4, 8, 16]
+    assert list(ramp(10, 75)) == [10, 20, 40, 75]
+    assert list(ramp(16, 16)) == [16]
+
+
+@pytest.mark.parametrize(
+    ("sums", "goes_on"),
+    [
+        ([100.0], True),
+        ([100.0, 100.0], True),
+        ([100.0, 104.0, 104.9], False),
+        ([100.0, 90.0, 106.0], True),  # one noisy step does not end it
+        ([100.0, 200.0, 205.0, 150.0], False),
+    ],
+)
+def test_the_ramp_goes_on_while_the_sum_grows(sums: list[float], goes_on: bool) -> None:
+    assert grows(sums) is goes_on
+
+
+@pytest.mark.parametrize(("to_the_end", "steps"), [(False, [1, 2, 4, 8]), (True, [1, 2, 4, 8, 16])])
+def test_the_ramp_ends_two_steps_after_the_largest_sum(to_the_end: bool, steps: list[int]) -> None:
+    network = Network(100.0, 200.0)
+    found = ManyPairs.by(1, to_the_end=to_the_end).on(simulated(lambda: nullcontext(network)), 16)
+    assert network.asked == [number for number in steps for _ in range(3)]
+    assert found.metrics["pairs_rate"].value == 200.0
+    assert ("did not grow" in found.end) is not to_the_end
+
+
+def test_all_pairs_share_the_highest_load_that_a_topology_allows() -> None:
+    loads: list[float] = []
+
+    class Listening(Network):
+        def measure(self, trial: Trial, pairs: int) -> Sequence[TrialResult]:
+            loads.append(trial.load * pairs)
+            return super().measure(trial, pairs)
+
+    chain = simulated(lambda: nullcontext(Listening(100.0, 200.0)))
+    held = TesterLimits(1e6, 0.0, "made up").held_to(8000.0)
+    chain.known_limits = lambda: held  # type: ignore[method-assign]
+    assert ManyPairs.on(chain, 4).as_record()["load"] == 8000.0
+    assert set(loads) == {8000.0}
+
+
+def test_the_sum_is_that_of_its_parts_and_the_index_is_jains() -> None:
+    found = PairsAtOnce([result(100, 5.0), result(300, 5.002)]).as_record()
+    assert found["sum"] == sum(each["rate"] for each in found["of_pairs"]) == 400
+    assert (found["smallest"], found["largest"]) == (100, 300)
+    assert found["fairness"] == pytest.approx(400**2 / (2 * (100**2 + 300**2)))
+    assert found["apart"] == pytest.approx(0.002)
+
+
+def test_no_pairs_are_refused_and_other_testers_say_what_is_needed() -> None:
+    for first, most in ((0, 4), (5, 4)):
+        with pytest.raises(PodperfError, match="begins with 1 to"):
+            ManyPairs.by(first, to_the_end=False).on(simulated(no_pairs), most)
+    with pytest.raises(Unavailable, match="pods of a cluster"):
+        ManyPairs.on(simulated(no_pairs))
+
+
+def test_the_report_has_a_row_for_each_number_of_pairs(tmp_path: Path) -> None:
+    found = ManyPairs.on(simulated(lambda: nullcontext(Network(1e5, 2e5))), 4)
+    table, html, record = reported(tmp_path, "many_pairs", found, [])
+    assert "rate of many pairs 200 kpps" in table
+    for said in ("Many pairs at once", "Jain&#x27;s index", "Smallest pair", "Fairness"):
+        assert said in html
+    assert [each["pairs"] for each in record["methods"]["many_pairs"]["steps"]] == [1, 2, 4]
+    assert [len(each["of_pairs"]) for each in record["methods"]["many_pairs"]["steps"]] == [1, 2, 4]
+
+
+class FakePlace:
+    """A run namespace whose pods run at once."""
+
+    def __init__(self) -> None:
+        self.run, self.owners, self.name = "r", (), "podperf-r"
+        self.pods: dict[str, Mapping[str, Any]] = {}
+        self.gone: list[str] = []
+
+    def start(self, pod: Mapping[str, Any]) -> None:
+        self.pods[pod["metadata"]["name"]] = pod
+
+    def pod(self, name: str) -> dict[str, Any]:
+        status = {"phase": "Running", "podIPs": [{"ip": f"10.0.0.{list(self.pods).index(name) + 1}"}]}
+        status["containerStatuses"] = [{"imageID": "sha256:1"}]
+        return {"metadata": {"name": name}, "spec": {"nodeName": "n"}, "status": status}
+
+    def delete(self, name: str) -> None:
+        del self.pods[name]
+
+    def await_gone(self, names: Sequence[str]) -> None:
+        self.gone = list(names)
+
+
+class FakePort:
+    """The conversation with a process in a pod. The first frame of a sender is due when all others count."""
+
+    counting: list[str]
+    moments: list[str]
+    numbers: list[str]
+    fails: str
+
+    def __init__(self, api: object, namespace: str, side: str, facts: Any) -> None:
+        self.side, self.facts, self.machine = side, facts, facts.node
+        self.addresses = facts.addresses
+        self.mac = f"02:00:00:00:00:{facts.addresses[AddressFamily.IPV4].packed[-1]:02x}"
+
+    def connect(self) -> None:
+        pass
+
+    def address(self, family: AddressFamily) -> Any:
+        return self.addresses[family]
+
+    def next_hop(self, address: object) -> str:
+        return f"02:00:00:00:00:{ip_address(str(address)).packed[-1]:02x}"
+
+    def execute(self, *words: str) -> str:
+        return "1000\n"
+
+    def ask(self, line: str, keys: object, timeout: float, busy: float = 0.0) -> dict[str, Any]:
+        words = dict(word.split("=", 1) for word in line.split())
+        if words.get("part") == "count":
+            if self.facts.name == FakePort.fails:
+                raise PodperfError("this pod ended")
+            FakePort.counting.append(self.facts.name)
+            FakePort.numbers.append(words["trial"])
+            return {"counting": int(words["trial"])}
+        if words.get("part") == "send":
+            FakePort.moments.append(words["at"])
+            assert len(FakePort.counting) == FakePort.expected, "a pair sends before the last one counts"
+        direction = {"direction": "left-to-right", "intended": 9, "sent": 9, "received": 9, "duration_ns": 1e9}
+        direction |= dict.fromkeys(("duplicated", "reordered", "corrupted", "late", "hurried", "negative_latencies"), 0)
+        common = {"started": 1.0, "elapsed": 1.0, "stray": 0, "own_drops": 0, "own_drops_reason": "", "unready": ""}
+        return {"trial": {**common, "directions": [direction]}}
+
+    def close(self) -> None:
+        pass
+
+    expected = 0
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> FakePlace:
+    monkeypatch.setattr(pod_pairs, "PodPort", FakePort)
+    FakePort.counting, FakePort.moments, FakePort.numbers, FakePort.fails, FakePort.expected = [], [], [], "", 5
+    return FakePlace()
+
+
+def pairs_on(place: Any) -> PodPairs:
+    anything: Any = None
+    settings = KubernetesSettings(PodWishes("image", cpus=2))
+    return PodPairs(anything, place, settings, ["node-1", "node-2"], iter(range(100)))
+
+
+def test_all_pairs_send_from_one_moment_and_no_pod_stays(place: FakePlace) -> None:
+    with pairs_on(place) as pairs:
+        results = pairs.measure(TRIAL, 5)
+        assert [each.received for each in results] == [9] * 5
+        assert len(place.pods) == 10
+        for name, pod in place.pods.items():
+            assert pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "10m"
+            (terms,) = pod["spec"]["affinity"]["nodeAffinity"].popitem()[1]["nodeSelectorTerms"]
+            assert terms["matchFields"][0]["values"] == ["node-1" if "left" in name else "node-2"]
+            assert pod["metadata"]["labels"][manifests.POD] == name
+    assert len(set(FakePort.moments)) == 1 and len(FakePort.moments) == 5
+    assert len(set(FakePort.numbers)) == 5, "a frame of another pair would count"
+    assert not place.pods and len(place.gone) == 10
+
+
+def test_pods_of_earlier_steps_are_used_again(place: FakePlace) -> None:
+    FakePort.expected = 2
+    with pairs_on(place) as pairs:
+        pairs.measure(TRIAL, 2)
+        first = set(place.pods)
+        FakePort.expected = 2 + 3
+        pairs.measure(TRIAL, 3)
+        assert first < set(place.pods) and len(place.pods) == 6
+
+
+def test_a_pair_that_fails_ends_the_others_with_its_reason(place: FakePlace) -> None:
+    FakePort.fails = "tester-right-3-r"
+    with pairs_on(place) as pairs, pytest.raises(PodperfError, match="this pod ended"):
+        pairs.measure(TRIAL, 5)
+    assert not FakePort.moments and not place.pods
+    assert not [each for each in threading.enumerate() if each.name.startswith("ThreadPoolExecutor")]
