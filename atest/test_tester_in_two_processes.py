@@ -84,6 +84,24 @@ class TwoProcesses:
         found = json.loads(self._counter.receive(10))["trial"]
         return sent, {**found, **found["directions"][0]}
 
+    def exchange(self, load: float = 5000, train: int = 1) -> list[list[dict[str, Any]]]:
+        """The answers of the left and of the right process for both directions, which both send at the same time."""
+        number = next(self._numbers)
+        processes = self._sender, self._counter
+        ends = [*zip(Direction, zip(ADDRESSES[AddressFamily.IPV4], (RIGHT, LEFT), strict=True), strict=True)]
+        for process, (direction, (source, to)) in zip(processes, ends, strict=True):
+            entries = {direction: Entry(address=to, udp_port=DISCARDED, source=source)}
+            profile = TrafficProfile(SMALL, tuple(Direction), headers=Headers(udp_checksum=True))
+            trial = Trial(AddressedTraffic(profile, entries), load, 0.2, train=train)
+            process.send(f"{request_line(trial, 0.05, self.macs, any_address=True)} trial={number} part=exchange")
+            assert json.loads(process.receive(10)) == {"counting": number}
+        for process in processes:
+            process.send("go=1")
+        sent = [json.loads(process.receive(10))["sent"] for process in processes]
+        for process, by_other in zip(processes, reversed(sent), strict=True):
+            process.send(f"sent={by_other}")
+        return [json.loads(process.receive(10))["trial"]["directions"] for process in processes]
+
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
@@ -154,6 +172,23 @@ def test_frames_come_back_and_their_time_at_the_far_end_does_not_count(
         return back and held
 
     first(bool, whole)
+
+
+@pytest.mark.parametrize("train", [1, 32])
+def test_both_send_at_the_same_time_and_each_counts_the_other_one(lab: Lab, both: TwoProcesses, train: int) -> None:
+    lab.forward()
+
+    def whole() -> bool:
+        left, right = both.exchange(train=train)
+        sent, received = (left[0]["sent"], right[1]["sent"]), (right[0]["received"], left[1]["received"])
+        return sent == received == (1000, 1000) and not left[0]["received"] and not right[1]["received"]
+
+    first(bool, whole)
+
+
+def test_an_exchange_without_a_header_of_its_own_frames_is_refused(both: TwoProcesses) -> None:
+    both._sender.send("load=1 duration=0.1 trial=3 part=exchange directions=left-to-right,right-to-left")
+    assert "the header of its frames" in json.loads(both._sender.receive(10))["error"]
 
 
 def test_the_sender_waits_for_the_moment_at_which_all_begin(lab: Lab, both: TwoProcesses) -> None:

@@ -45,6 +45,8 @@ static struct plan plan;
 static uint32_t flow_values[MAX_FLOWS];
 static struct counters counters[2]; /* by direction */
 static struct arrivals arrivals[2];
+#define NO_DIRECTION (-1)
+static int sent_only = NO_DIRECTION; /* the direction whose frames another process counts */
 static int comes_back; /* 1: frames arrive at the port that sent them */
 
 static int failed(const struct port *port, const char *what)
@@ -207,6 +209,8 @@ static uint64_t arrived(int direction)
 {
 	for (int i = 0; i < BLOCKS; i++)
 		receive();
+	if (sent_only == direction)
+		return plan.stream[direction].sent; /* the other process counts these */
 	return counters[direction].received + counters[direction].corrupted;
 }
 
@@ -265,7 +269,7 @@ static int send_all(const struct request *request)
 			if (send_out(&sides[LEFT]) || send_out(&sides[RIGHT]))
 				return -1;
 			receive();
-			if (request->train > 1 && request->part == SEND && !plan_finished(&plan))
+			if (request->train > 1 && (request->part == SEND || request->part == EXCHANGE) && !plan_finished(&plan))
 				sleep_until_due();
 			continue;
 		}
@@ -297,11 +301,16 @@ static void packet_ring_listen(int milliseconds)
 	receive();
 }
 
+static void tell_counting(const struct request *request)
+{
+	printf("{\"counting\":%u}\n", request->trial);
+	fflush(stdout);
+}
+
 static void begin_to_count(const struct request *request)
 {
 	plan.stream[0].due = plan.stream[1].due = FINISHED;
-	printf("{\"counting\":%u}\n", request->trial);
-	fflush(stdout);
+	tell_counting(request);
 }
 
 /* Read the line `sent=N` of each direction. */
@@ -318,14 +327,20 @@ static int read_sent(const struct request *request)
 	return 0;
 }
 
-/* Count what arrives until the line `sent=N` says that another process has sent all frames, which are so many. */
-static int count_until_sent(const struct request *request)
+/* Count what arrives until a line is there. */
+static void count_until_line(void)
 {
 	struct pollfd said = { .fd = STDIN_FILENO, .events = POLLIN };
 
-	begin_to_count(request);
 	while (!stopping && poll(&said, 1, 0) <= 0)
 		packet_ring_listen(LONGEST_PAUSE_MS);
+}
+
+/* Count what arrives until the line `sent=N` says that another process has sent all frames, which are so many. */
+static int count_until_sent(const struct request *request)
+{
+	begin_to_count(request);
+	count_until_line();
 	return read_sent(request);
 }
 
@@ -467,6 +482,35 @@ static int return_until_sent(const struct request *request, uint64_t *drops)
 	return bad ? bad : read_sent(request); /* the sender waits for its frames before it tells their number */
 }
 
+/* Read a line with a number behind these words. */
+static int read_line(const char *form, unsigned long long *number)
+{
+	char line[64];
+
+	if (!stopping && (!fgets(line, sizeof(line), stdin) || sscanf(line, form, number) != 1))
+		return complain(BAD_REQUEST, "request: a line `%s` must follow in an exchange", form);
+	return 0;
+}
+
+/* Send and count. See request.c for the lines of an exchange. */
+static int exchange(const struct request *request)
+{
+	int own = sides[LEFT].port->absent ? RIGHT : LEFT;
+	unsigned long long go;
+
+	if (!request->entry[own][0].bytes || !sides[!own].port->absent)
+		return complain(BAD_REQUEST, "request: an exchange needs one port, and the header of its frames");
+	plan.stream[!own].due = FINISHED;
+	tell_counting(request);
+	count_until_line();
+	if (read_line("go=%llu", &go) || send_all(request))
+		return -1;
+	printf("{\"sent\":%llu}\n", plan.stream[own].sent - sides[own].unsent);
+	fflush(stdout);
+	count_until_line();
+	return read_line("sent=%llu", &plan.stream[!own].sent);
+}
+
 static int packet_ring_run(const struct request *request, struct outcome *outcome)
 {
 	uint64_t unreturned = 0;
@@ -486,7 +530,9 @@ static int packet_ring_run(const struct request *request, struct outcome *outcom
 			drops_of(sides[i].receiver);
 	}
 	comes_back = request->part == ROUND_TRIP;
-	if (request->part == COUNT ? count_until_sent(request) :
+	sent_only = request->part == EXCHANGE ? sides[LEFT].port->absent : NO_DIRECTION;
+	if (request->part == EXCHANGE ? exchange(request) :
+	    request->part == COUNT ? count_until_sent(request) :
 	    request->part == RETURN ? return_until_sent(request, &unreturned) : send_all(request))
 		return -1;
 	for (int i = 0; i < 2; i++) /* the direction with this number starts at the port with this number */

@@ -30,6 +30,8 @@
  * A trial of two processes, each with one port, has the same trial=7 in both requests. The request of the one that sends
  * has part=send. The request of the other one has part=count, and a line sent=50000 follows when all frames are sent.
  * For round trips the parts are round-trip and return. The one that returns frames tells as latency how long it had them.
+ * In an exchange, both directions are in both requests, and both have part=exchange. The line go=1 follows when both
+ * processes count. The answer tells how many frames are sent, and the line sent=50000 follows with those of the other one.
  *
  * With at=1764307200.5, the first frame is not due before this moment, in seconds since the epoch. So many processes send
  * at the same time.
@@ -252,12 +254,12 @@ static int read_burst(const char *key, const char *value, unsigned int *frames)
 static int read_part(const char *key, const char *value, enum part *part)
 {
 	static const char *const names[] = { [SEND] = "send", [COUNT] = "count", [ROUND_TRIP] = "round-trip",
-					     [RETURN] = "return" };
+					     [RETURN] = "return", [EXCHANGE] = "exchange" };
 
-	for (*part = SEND; *part <= RETURN; (*part)++)
+	for (*part = SEND; *part <= EXCHANGE; (*part)++)
 		if (!strcmp(value, names[*part]))
 			return 0;
-	return bad(key, value, "send, count, round-trip or return");
+	return bad(key, value, "send, count, round-trip, return or exchange");
 }
 
 static int read_word(char *key, char *value, struct request *request)
@@ -338,7 +340,7 @@ static int check_headers(struct request *request)
 			return complain(BAD_REQUEST, "request: a header is of group %d, and there are %u", i % MAX_GROUPS + 1,
 					request->groups);
 		if (!entry->bytes && i % MAX_GROUPS < (int)request->groups && request->directions[i / MAX_GROUPS] &&
-		    request->part != COUNT && request->part != RETURN)
+		    request->part != COUNT && request->part != RETURN && request->part != EXCHANGE)
 			return complain(BAD_REQUEST, "request: there is no header %s of group %d", direction_name[i / MAX_GROUPS],
 					i % MAX_GROUPS + 1);
 		if (entry->bytes && layout->bytes && entry->bytes != layout->bytes)
@@ -366,6 +368,7 @@ int request_parse(char *line, struct request *request)
 	const char *known[MOST_WORDS];
 	unsigned int words = 0;
 	char *rest = NULL;
+	int both;
 
 	*request = (struct request){ .duration = -1, .load = -1, .settle = 0.05, .learning = 60, .directions = { 1, 0 }, .flows = 1,
 				     .groups = 1, .train = 1, .sizes = 1, .size = { 64 }, .largest = 64,
@@ -395,8 +398,9 @@ int request_parse(char *line, struct request *request)
 		return complain(BAD_REQUEST, "request: flows must be a multiple of groups");
 	if (request->train > 1 && !request->load)
 		return complain(BAD_REQUEST, "request: a train needs a load");
-	if (request->part != WHOLE && (request->burst || !request->trial || request->directions[0] + request->directions[1] > 1))
-		return complain(BAD_REQUEST, "request: a part needs a trial and one direction, and goes with no closed loop");
+	both = request->directions[0] && request->directions[1];
+	if (request->part != WHOLE && (request->burst || !request->trial || both != (request->part == EXCHANGE)))
+		return complain(BAD_REQUEST, "request: a part needs a trial and one direction, an exchange both, and no closed loop");
 	if (!request->burst != !request->windows || (request->burst && request->load))
 		return complain(BAD_REQUEST, "request: a closed loop needs burst and windows, and load=0");
 	if (!request->mtu)

@@ -67,9 +67,10 @@ struct entry { /* the header of the frames of one group of flows */
 
 /*
  * The part of this process in a trial. In a trial of two processes, one process sends, and the other one counts. For round
- * trips, one process sends and counts the frames that come back, and the other one returns each frame.
+ * trips, one process sends and counts the frames that come back, and the other one returns each frame. In an exchange,
+ * both send, and each counts the frames of the other one.
  */
-enum part { WHOLE, SEND, COUNT, ROUND_TRIP, RETURN };
+enum part { WHOLE, SEND, COUNT, ROUND_TRIP, RETURN, EXCHANGE };
 
 struct request {
 	double load; /* frames/s and direction; 0: as fast as possible */

@@ -23,7 +23,7 @@ from podperf.hosts.local import LocalHost
 from podperf.kubernetes import manifests, run_namespace
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.commands_in_pods import END, CommandInPodFailed, ended, succeeded
-from podperf.kubernetes.end_pair import combined, round_trip
+from podperf.kubernetes.end_pair import combined, exchanged, round_trip
 from podperf.kubernetes.known_networks import CILIUM
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.ports import DISCARDED, PodFacts, addresses_of
@@ -47,7 +47,7 @@ from podperf.model import Direction, Trial
 from podperf.testers import TESTERS
 from podperf.testers.base import TesterPort
 from podperf.topology import load_topology
-from traffic import TRAFFIC
+from traffic import TRAFFIC, traffic_of
 
 Answers = dict[tuple[str, str], tuple[int, object]]
 
@@ -191,6 +191,20 @@ def test_the_end_of_a_pod_that_ran_has_a_cause_and_its_events(
     place = RunNamespace(cluster(fake), "mine")
     assert why_ended(place, "p") == (None if why is None else f"{why}; events: Killing: Stopping")
     place.close()
+
+
+def test_in_an_exchange_each_end_counts_what_the_other_one_sent() -> None:
+    def told(ours: int, theirs: int, side: int) -> dict[str, Any]:
+        own = answer(intended=ours, sent=ours, received=0)
+        other = answer(intended=ours, sent=theirs, received=theirs - 1)["directions"][0]
+        directions = [own["directions"][0], other]
+        return {**own, "cpu_ns": 50 * ours, "directions": directions if side == 0 else directions[::-1]}
+
+    trial = replace(TRIAL, traffic=traffic_of(64, tuple(Direction)), train=32)
+    result = exchanged(trial, {"left": told(1000, 800, 0), "right": told(800, 1000, 1)}, same_clock=False)
+    assert [(each.sent, each.received) for each in result.directions] == [(1000, 999), (800, 799)]
+    assert result.cpu_time is not None
+    assert result.cpu_time.parts == {"the left port": 50_000.0, "the right port": 40_000.0}
 
 
 @pytest.mark.parametrize(("same_clock", "negative"), [(True, 990), (False, 0)])

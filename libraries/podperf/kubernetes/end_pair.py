@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +34,15 @@ class EndPair:
         self.ports, self._numbers = ports, numbers
 
     def measure(self, trial: Trial, entries: Mapping[Direction, Entry], start: Start = at_once) -> TrialResult:
-        """One trial in one direction. `start` is called when the counting end is ready."""
+        """One trial. `start` is called when the counting end is ready, in a trial of one direction.
+
+        Round trips load both directions by themselves.
+        """
+        if len(trial.traffic.directions) > 1:
+            if not trial.round_trip:
+                return self._exchange(trial, entries)
+            profile = replace(trial.traffic.profile, directions=(Direction.LEFT_TO_RIGHT,))
+            trial = replace(trial, traffic=replace(trial.traffic, profile=profile))
         (direction,) = trial.traffic.directions
         began = time.monotonic()
         sender, counter = (
@@ -58,6 +67,26 @@ class EndPair:
         known = "preparation" in sent  # the pods' image may be older
         return replace(result, preparation=before + real(sent, "preparation") if known else None)
 
+    def _exchange(self, trial: Trial, entries: Mapping[Direction, Entry]) -> TrialResult:
+        """One trial in both directions: both ends send and count at the same time."""
+        number = next(self._numbers) % 65535 + 1
+        ends = {side: self.ports[side] for side in SIDES}
+        for direction, end in zip(Direction, ends.values(), strict=True):
+            asked = self._request(trial, entries, direction, end)
+            end.ask(f"{asked} trial={number} part=exchange", {"counting"}, ANSWER_TIMEOUT)
+
+        def go(end: TesterEnd) -> int:
+            return whole(end.ask("go=1", {"sent"}, ANSWER_TIMEOUT, trial.longest), "sent")
+
+        with ThreadPoolExecutor(len(ends)) as threads:
+            sent = list(threads.map(go, ends.values()))
+        told = [
+            end.ask(f"sent={by_other}", {"trial"}, ANSWER_TIMEOUT)["trial"]
+            for end, by_other in zip(ends.values(), reversed(sent), strict=True)
+        ]
+        same_clock = len({end.machine for end in ends.values()}) == 1
+        return exchanged(trial, dict(zip(ends, told, strict=True)), same_clock=same_clock)
+
     def connect(self) -> None:
         """Make the connections of the next trial now. They are lost when they were silent for long."""
         for port in self.ports.values():
@@ -80,45 +109,64 @@ def combined(
     """One result of the answers of the process that sent and of the one that counted. Without a common clock, the
     result has no latency."""
     (sending,), (counting,) = sent["directions"], counted["directions"]
+    both = _of_direction(sending, counting, same_clock=same_clock)
+    ends = {"the port that sends": sent, "the port that counts": counted}
+    result = _of_both(trial, ends, [both], real(counted, "elapsed"))
+    if result.cpu_time is None:
+        return result
+    return replace(result, cpu_time=replace(result.cpu_time, beside=_rest_of_nodes(sent, counted)))
+
+
+def exchanged(trial: Trial, told: Mapping[str, Mapping[str, Any]], *, same_clock: bool) -> TrialResult:
+    """One result of the answers of two processes, by their sides. Both sent and counted."""
+    left, right = (told[side]["directions"] for side in SIDES)
+    directions = [
+        _of_direction(sent, counted, same_clock=same_clock)
+        for sent, counted in ((left[0], right[0]), (right[1], left[1]))
+    ]
+    ends = {f"the {side} port": told[side] for side in SIDES}
+    return _of_both(trial, ends, directions, max(real(each, "elapsed") for each in told.values()))
+
+
+def _of_direction(sending: Mapping[str, Any], counting: Mapping[str, Any], *, same_clock: bool) -> dict[str, Any]:
+    """The counts of one direction: those of its sender, and those of the one that counts."""
     keys = ("received", "duplicated", "reordered", "corrupted")
     both = {**sending, **{key: counting[key] for key in keys}}
     both.pop("last_lost", None)  # of an older image, whose sender tells one
     told = ("last_lost", *(("latency", "negative_latencies") if same_clock else ()))
-    both |= {key: counting[key] for key in told if key in counting}
-    result = _of_both(trial, sent, counted, both, real(counted, "elapsed"))
-    return replace(result, cpu_time=_cpu_time(sent, counted)) if trial.train > 1 else result
+    return both | {key: counting[key] for key in told if key in counting}
 
 
 def round_trip(trial: Trial, sent: Mapping[str, Any], returned: Mapping[str, Any]) -> TrialResult:
     """The result of the process that sent the frames, and got them back."""
     (direction,) = sent["directions"]
-    return _of_both(trial, sent, returned, direction, real(sent, "elapsed"))
+    ends = {"the port that sends": sent, "the port that returns": returned}
+    return replace(_of_both(trial, ends, [direction], real(sent, "elapsed")), cpu_time=None)
 
 
 def _of_both(
-    trial: Trial, sent: Mapping[str, Any], other: Mapping[str, Any], direction: Mapping[str, Any], elapsed: float
+    trial: Trial, ends: Mapping[str, Mapping[str, Any]], directions: Sequence[Mapping[str, Any]], elapsed: float
 ) -> TrialResult:
-    """The result with this direction. Stray frames, own drops and troubles are those of both processes."""
-    answers = (sent, other)
+    """The result with these directions. Stray frames, own drops and troubles are those of both processes."""
+    answers = list(ends.values())
     answer = {
-        "started": sent["started"],
+        "started": answers[0]["started"],
         "elapsed": elapsed,
-        "directions": [direction],
+        "directions": list(directions),
         "stray": sum(whole(each, "stray") for each in answers),
         "own_drops": sum(whole(each, "own_drops") for each in answers),
         "own_drops_reason": " and ".join(filter(None, (words(each, "own_drops_reason") for each in answers))),
-        "unready": words(sent, "unready") or words(other, "unready"),
+        "unready": next(filter(None, (words(each, "unready") for each in answers)), ""),
     }
-    return trial_result(trial, answer)
+    result = trial_result(trial, answer)
+    return replace(result, cpu_time=_cpu_time(ends)) if trial.train > 1 else result
 
 
-def _cpu_time(sent: Mapping[str, Any], counted: Mapping[str, Any]) -> CpuTime:
+def _cpu_time(ends: Mapping[str, Mapping[str, Any]]) -> CpuTime:
     """The CPU time of both processes, with what the kernel did for frames in their time (softirqs)."""
-    answers = {"the port that sends": sent, "the port that counts": counted}
-    if any("cpu_ns" not in each for each in answers.values()):
+    if any("cpu_ns" not in each for each in ends.values()):
         return CpuTime(unread="the tester in the pods' image is older than this podperf: build the image again")
-    parts = {name: float(whole(each, "cpu_ns")) for name, each in answers.items()}
-    return CpuTime(parts, beside=_rest_of_nodes(sent, counted))
+    return CpuTime({name: float(whole(each, "cpu_ns")) for name, each in ends.items()})
 
 
 def _rest_of_nodes(sent: Mapping[str, Any], counted: Mapping[str, Any]) -> Mapping[str, float]:

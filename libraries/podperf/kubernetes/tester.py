@@ -321,13 +321,13 @@ class KubernetesTester:
         return None
 
     def measure(self, trial: Trial) -> TrialResult:
-        """Send one trial and count. See `testers.base.Tester.measure`. Each direction is a trial of its own."""
+        """Send one trial and count. See `testers.base.Tester.measure`."""
         if self._broken:
             raise PodperfError("the tester's pods are gone; make a new tester")
         if trial.traffic.groups > 1:
             self.facts.demand(Ability.GROUPS)
-        if trial.loop is not None or trial.overload is not None or len(trial.traffic.directions) > 1:
-            raise Unavailable("the tester in two pods sends in one direction at a time, and at one load")
+        if trial.loop is not None or trial.overload is not None:
+            raise Unavailable("the tester in two pods sends at one load")
         if not set(trial.traffic.directions) <= {_FROM[side] for side in self.pods}:
             raise Unavailable("a host outside sends no frames to a pod; write traffic.directions: left-to-right")
         headers = trial.traffic.profile.headers
