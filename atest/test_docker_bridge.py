@@ -16,7 +16,9 @@ from podperf.addressing import ADDRESSES, IPV6_ADDRESSES
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.frames import AddressFamily, Headers
+from podperf.hosts.linux import ip_json
 from podperf.hosts.local import LocalHost
+from podperf.hosts.namespaces import NetworkNamespace
 from podperf.model import Chain, FrameSize
 from robot_run import Robot, mrr_suite, podperf
 
@@ -43,6 +45,12 @@ def daemons() -> list[str]:
         ["pgrep", "--full", "--list-full", "/run/podperf/(docker|podman)"], capture_output=True, text=True, check=False
     )
     return found.stdout.splitlines()
+
+
+def sent_to_second_node() -> tuple[int, int]:
+    """The frames and bytes that the first node of a swarm has sent to the second one."""
+    (link,) = ip_json(NetworkNamespace("podperf-worker"), "-statistics", "link", "show", "dev", "node")
+    return link["stats64"]["tx"]["packets"], link["stats64"]["tx"]["bytes"]
 
 
 @pytest.mark.parametrize("pods", [1, 2])
@@ -120,6 +128,39 @@ def test_frames_cross_podman_in_both_directions(pods: int, family: AddressFamily
     assert told["runtime"]["kind"] == "containers of podman"
     assert told["runtime"]["network_backend"] == "netavark"
     assert once_as(list[str](), daemons) == []
+
+
+@pytest.mark.parametrize("pods", [3, 4])
+def test_frames_cross_the_overlay_network_of_a_swarm_in_both_directions(pods: int) -> None:
+    """Each node's Docker names the other node as a peer, and VXLAN makes the frames between the nodes larger."""
+    need("docker-overlay")
+    told = forward(Chain("docker-overlay", pods), ("64", "1518"))
+    docker = [told[of]["networks"][0] for of in ("docker", "docker_of_second_node")]
+    assert [each["Driver"] for each in docker] == ["overlay"] * 2
+    assert all({peer["IP"] for peer in each["Peers"]} == {"10.254.255.1", "10.254.255.2"} for each in docker)
+    outermost = {"podperf-pod1", f"podperf-pod{pods}"}
+    assert outermost <= set(docker[0]["Containers"])
+    assert not outermost & set(docker[1]["Containers"])
+    assert "podperf-pod2" in docker[1]["Containers"]
+    for name, pod in told["pods"].items():
+        where = docker[0] if f"podperf-{name}" in outermost else docker[1]
+        container = where["Containers"][f"podperf-{name}"]
+        (link,) = (each for each in pod["links"] if container["IPv4Address"] in each["addresses"])
+        assert (link["mac"], link["mtu"]) == (container["MacAddress"], 1500)
+    (underlay,) = (each for each in told["second_node"]["links"] if each["name"] == "node")
+    assert underlay["mtu"] == 1550
+    assert once_as(list[str](), daemons) == []
+
+
+def test_frames_for_the_other_node_of_a_swarm_are_in_vxlan() -> None:
+    """Each frame of both directions leaves the first node once, larger by the headers of the tunnel."""
+    need("docker-overlay")
+    with local_testbed().build(Chain("docker-overlay", 3), FrameSize.parse("64")) as sut:
+        before = sent_to_second_node()
+        send(sut)
+        frames, octets = (after - first for after, first in zip(sent_to_second_node(), before, strict=True))
+    assert frames >= 2 * 0.9 * 200
+    assert octets / frames >= 100  # the probes have 60 bytes without the FCS, and VXLAN adds 50
 
 
 def test_the_look_alike_says_that_it_is_one() -> None:

@@ -32,6 +32,7 @@ NOT_COUNTED = (
     "docker-bridge",
     "docker-default",
     "docker-macvlan",
+    "docker-overlay",
     "podman-bridge",
 )  # they need more than a counted machine has by itself
 SIZES = ("64", "128", "256", "512", "1024", "1280", "1518", "IMIX")

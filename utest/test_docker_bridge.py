@@ -101,6 +101,25 @@ def test_the_default_bridge_has_all_pods_and_its_own_addresses() -> None:
     assert published == [["5001:5001/udp"], [], ["5002:5002/udp"]]
 
 
+def test_the_second_node_joins_the_swarm_and_has_the_inner_pods() -> None:
+    made = asked(4, "docker-overlay")
+    first, second = (f"docker --host unix:///run/podperf/{folder}/socket " for folder in ("docker", "node2/docker"))
+    swarm = [each for each in made if " swarm " in each]
+    assert [each.startswith(first) for each in swarm] == [True, True, False]
+    assert swarm[-1].startswith(f"{second}swarm join --token ")
+    assert swarm[-1].endswith(" 10.254.255.1")
+    runs = [each for each in made if " run " in each]
+    assert [each.startswith(first) for each in runs] == [True, False, False, True]
+    assert [re.findall(r"--publish \S+:(\S+:\S+)", each) for each in runs] == [
+        ["5001:5001/udp"],
+        [],
+        [],
+        ["5002:5002/udp"],
+    ]
+    (overlay,) = (each for each in made if "--driver overlay" in each)
+    assert "com.docker.network.driver.mtu=1550" in overlay
+
+
 def test_macvlan_has_a_parent_for_each_segment_and_publishes_nothing() -> None:
     made = asked(2, "docker-macvlan")
     networks = [each for each in made if " network create " in each]

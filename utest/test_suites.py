@@ -146,7 +146,7 @@ def test_the_kernels_data_planes_and_every_networking_model_are_measured_quick()
     quick = {row.data_plane for row in ROWS if "quick" in row.tags}
     models = {NetworkingModel.KERNEL_SPACE, NetworkingModel.NONE}
     # Variants of docker, routed, macvlan and docker-bridge.
-    variants = {"service", "routed-policy", "docker-macvlan", "docker-default", "podman-bridge"}
+    variants = {"service", "routed-policy", "docker-macvlan", "docker-default", "docker-overlay", "podman-bridge"}
     assert {name for name, kind in DATA_PLANES.items() if kind.model in models} - variants <= quick
     assert {DATA_PLANES[name].model for name in quick} == set(NetworkingModel)
 

@@ -32,6 +32,8 @@ Docker default, 64 B    docker-default
     [Tags]    docker-default    64B    -quick
 Docker MACVLAN, 64 B    docker-macvlan
     [Tags]    docker-macvlan    64B    -quick
+Docker overlay, 64 B, 3 pods    docker-overlay    pods=3
+    [Tags]    docker-overlay    64B    -quick
 Podman bridge, 64 B     podman-bridge
     [Tags]    podman-bridge    64B    -quick
 Service, 64 B           service

@@ -31,6 +31,8 @@ Docker default, 84 B, both directions, IPv6                 docker-default     1
     [Tags]    docker-default    84B    sec-4.1.1    kernel-space    bidirectional    ipv6
 Docker MACVLAN, 84 B, both directions, IPv6                 docker-macvlan     1     84     bidirectional  family=ipv6
     [Tags]    docker-macvlan    84B    sec-4.1.1    kernel-space    bidirectional    ipv6
+Docker overlay, 84 B, 3 pods, both directions, IPv6         docker-overlay     3     84     bidirectional  family=ipv6
+    [Tags]    docker-overlay    84B    sec-4.1.1    kernel-space    bidirectional    ipv6
 Podman bridge, 84 B, both directions, IPv6                  podman-bridge      1     84     bidirectional  family=ipv6
     [Tags]    podman-bridge    84B    sec-4.1.1    kernel-space    bidirectional    ipv6
 Service, 84 B, both directions, IPv6                        service            1     84     bidirectional  family=ipv6
@@ -93,6 +95,8 @@ Docker default, 1518 B, both directions, IPv6               docker-default     1
     [Tags]    docker-default    1518B    sec-4.1.1    kernel-space    bidirectional    ipv6
 Docker MACVLAN, 1518 B, both directions, IPv6               docker-macvlan     1     1518   bidirectional  family=ipv6
     [Tags]    docker-macvlan    1518B    sec-4.1.1    kernel-space    bidirectional    ipv6
+Docker overlay, 1518 B, 3 pods, both directions, IPv6       docker-overlay     3     1518   bidirectional  family=ipv6
+    [Tags]    docker-overlay    1518B    sec-4.1.1    kernel-space    bidirectional    ipv6
 Podman bridge, 1518 B, both directions, IPv6                podman-bridge      1     1518   bidirectional  family=ipv6
     [Tags]    podman-bridge    1518B    sec-4.1.1    kernel-space    bidirectional    ipv6
 Service, 1518 B, both directions, IPv6                      service            1     1518   bidirectional  family=ipv6
@@ -179,6 +183,8 @@ Docker default, 9018 B                                      docker-default     1
     [Tags]    docker-default    9018B    sec-4.1.1    kernel-space    jumbo
 Docker MACVLAN, 9018 B                                      docker-macvlan     1     9018
     [Tags]    docker-macvlan    9018B    sec-4.1.1    kernel-space    jumbo
+Docker overlay, 9018 B, 3 pods                              docker-overlay     3     9018
+    [Tags]    docker-overlay    9018B    sec-4.1.1    kernel-space    jumbo
 Podman bridge, 9018 B                                       podman-bridge      1     9018
     [Tags]    podman-bridge    9018B    sec-4.1.1    kernel-space    jumbo
 Service, 9018 B                                             service            1     9018

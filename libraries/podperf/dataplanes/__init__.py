@@ -8,6 +8,7 @@ from podperf.dataplanes.bpf_object import BpfObject
 from podperf.dataplanes.docker import Docker, Service
 from podperf.dataplanes.docker_bridge import DockerBridge, DockerDefaultBridge
 from podperf.dataplanes.docker_macvlan import DockerMacvlan
+from podperf.dataplanes.docker_overlay import DockerOverlay
 from podperf.dataplanes.ipip import Ipip
 from podperf.dataplanes.ipvlan import Ipvlan
 from podperf.dataplanes.linux_bridge import LinuxBridge
@@ -41,6 +42,7 @@ _OWN: dict[str, type[DataPlane]] = {
         DockerBridge,
         DockerDefaultBridge,
         DockerMacvlan,
+        DockerOverlay,
         PodmanBridge,
         Service,
         RoutedPolicy,

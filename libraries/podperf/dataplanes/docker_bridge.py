@@ -51,7 +51,7 @@ class DockerBridge(Docker):
                 EngineInterface("net1", networks[number - 1], addresses.on_segment(addresses.right_of(number - 1))),
                 EngineInterface("net2", networks[number], addresses.on_segment(addresses.left_of(number))),
             )
-            published = _published(number, last, worker, outside, OTHER_PORT if last == 1 else SERVICE_PORT)
+            published = published_ports(number, last, worker, outside, OTHER_PORT if last == 1 else SERVICE_PORT)
             # Podman publishes the ports of a container in its first network.
             outer_first = ends if number < last or last == 1 else ends[::-1]
             pods.append(daemon.pods.start_connected(f"pod{number}", outer_first, published, undo))
@@ -80,14 +80,10 @@ class DockerDefaultBridge(DockerBridge):
         self.join_ports(worker, outside)
         pods = []
         for number in range(1, last + 1):
-            published = _published(number, last, worker, outside, OTHER_PORT)
+            published = published_ports(number, last, worker, outside, OTHER_PORT)
             start = daemon.pods.start_by_default
             pods.append(start(f"pod{number}", "net1", addresses.version, published, undo))
-        hops = [outside.tester_left, *(str(pod.interfaces["net1"].address) for pod in pods), outside.tester_right]
-        for pod, next_left, next_right in zip(pods, hops, hops[2:], strict=False):
-            sysctl(pod.host, **addresses.forwarding)
-            translate(pod, addresses, next_left, next_right, masquerade=True)
-            _send_left(pod, addresses, next_left, SERVICE_PORT if pod is pods[0] else OTHER_PORT)
+        send_along(pods, addresses, outside, [str(pod.interfaces["net1"].address) for pod in pods])
         ours = replace(worker, pods=daemon.pods)
         running = running_pods(ours, pods, published_entries(worker, outside, OTHER_PORT), lambda: self.rules(worker))
         return _with_daemon(running, daemon, [DEFAULT_NETWORK])
@@ -103,7 +99,7 @@ def _default_bridge(worker: Worker) -> Sequence[str]:
     return (*options, "--ipv6", "--fixed-cidr-v6", str(network))
 
 
-def _published(number: int, last: int, worker: Worker, outside: OutsideAddresses, from_right: int) -> list[str]:
+def published_ports(number: int, last: int, worker: Worker, outside: OutsideAddresses, from_right: int) -> list[str]:
     """The ports of a pod that the engine publishes. Frames from the right arrive at port `from_right` of the last pod.
 
     The outermost pods are published at different ports: Podman has a chain of rules for each network, and enters the
@@ -114,9 +110,19 @@ def _published(number: int, last: int, worker: Worker, outside: OutsideAddresses
     return [f"{worker.addresses.with_port(address, outer)}:{inner}/udp" for address, outer, inner in ports]
 
 
+def send_along(pods: Sequence[Pod], addresses: ChainAddresses, outside: OutsideAddresses, inner: Sequence[str]) -> None:
+    """Let pods that are all in one network send frames on. `inner` are their addresses there. The port of a frame tells
+    its direction."""
+    hops = [outside.tester_left, *inner, outside.tester_right]
+    for pod, next_left, next_right in zip(pods, hops, hops[2:], strict=False):
+        sysctl(pod.host, **addresses.forwarding)
+        translate(pod, addresses, next_left, next_right, masquerade=True)
+        _send_left(pod, addresses, next_left, SERVICE_PORT if pod is pods[0] else OTHER_PORT)
+
+
 def _send_left(pod: Pod, addresses: ChainAddresses, next_left: str, port: int) -> None:
-    """Let a pod send frames that arrive on net1 from the right to this port of its neighbour on the left."""
-    rule = f'iifname "net1" udp dport {OTHER_PORT} dnat to {addresses.with_port(next_left, port)}'
+    """Let a pod send frames that arrive from the right to this port of its neighbour on the left."""
+    rule = f"udp dport {OTHER_PORT} dnat to {addresses.with_port(next_left, port)}"
     pod.host.do("nft", "add", "rule", addresses.ip, "podperf", "incoming", rule)
 
 

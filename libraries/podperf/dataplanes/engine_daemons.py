@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from podperf.dataplanes.base import Worker
 from podperf.errors import PodperfError
 from podperf.frames import AddressFamily
-from podperf.hosts.base import Host, json_answer, shell_script
+from podperf.hosts.base import Completed, Host, json_answer, shell_script
 from podperf.hosts.linux import await_success
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack, unload_at_the_end
@@ -82,13 +82,17 @@ class EngineDaemon(ABC):
     def add_network(self, name: str, driver: str, gateway: str, **options: str) -> None:
         """Make a network of this driver. `gateway` is the address of its gateway, with the prefix length."""
         address = ip_interface(gateway)
-        self._host.do(
-            *(*self.pods.command, "network", "create", "--driver", driver),
+        self.do(
+            *("network", "create", "--driver", driver),
             *(["--ipv6"] if address.version == 6 else []),
             *("--subnet", str(address.network), "--gateway", str(address.ip)),
             *self._network_options(options),
             name,
         )
+
+    def do(self, *words: str, assumed: str = "") -> Completed:
+        """Let the daemon change something, by these words of the command line. `assumed` is the answer in a plan."""
+        return self._host.do(*self.pods.command, *words, assumed=assumed)
 
     def check(self) -> None:
         """Raises PodperfError if the daemon has ended, with its last errors."""
@@ -120,7 +124,7 @@ class DockerDaemon(EngineDaemon):
 
     kind = DockerPods
     programs = ("docker", "dockerd", "containerd", "runc", "iptables")
-    shown = ("Name", "Driver", "EnableIPv6", "IPAM", "Internal", "Options")
+    shown = ("Name", "Driver", "EnableIPv6", "IPAM", "Internal", "Options", "Peers")
 
     def __init__(self, worker: Worker, undo: ExitStack, *options: str) -> None:
         super().__init__(worker, undo, *(options or ("--bridge", "none")))

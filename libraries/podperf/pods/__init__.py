@@ -4,7 +4,7 @@ A new runtime is one file and one line here, or an entry point of another packag
 """
 
 from podperf.pods.base import PodRuntime, RuntimeOfTestbed
-from podperf.pods.engines import DEFAULT_NETWORK, DockerPods, EngineInterface, EnginePods, PodmanPods
+from podperf.pods.engines import DEFAULT_NETWORK, DockerPods, EngineInterface, EnginePods, PodmanPods, name_interface
 from podperf.pods.networks import NamespacePods
 from podperf.pods.runc import RuncPods
 from podperf.third_party import with_third_party
@@ -19,6 +19,7 @@ __all__ = [
     "PodRuntime",
     "PodmanPods",
     "RuntimeOfTestbed",
+    "name_interface",
     "runtime_of",
 ]
 

@@ -138,7 +138,7 @@ class EnginePods(PodRuntime):
             connect = ("network", "connect", *end.ip, end.network, PREFIX + name)
             self._machine.do(*self.command, *connect)
         for number, end in enumerate(ends):
-            _name_interface(pod, f"eth{number}", end)
+            name_interface(pod, f"eth{number}", end)
         return pod
 
     def start_by_default(
@@ -154,7 +154,7 @@ class EnginePods(PodRuntime):
         address, length, gateway = json_answer(
             self._machine, f"{self.engine} inspect", said, lambda found: [str(found[key]) for key in keys]
         )
-        _name_interface(pod, "eth0", EngineInterface(interface, DEFAULT_NETWORK, f"{address}/{length}"))
+        name_interface(pod, "eth0", EngineInterface(interface, DEFAULT_NETWORK, f"{address}/{length}"))
         ip(pod.host, f"-{version}", "route", "replace", "default", "via", gateway, "dev", interface)
         return pod
 
@@ -340,7 +340,7 @@ def _publish(ports: Sequence[str]) -> list[str]:
     return [word for port in ports for word in ("--publish", port)]
 
 
-def _name_interface(pod: EngineContainer, given: str, end: EngineInterface) -> None:
+def name_interface(pod: EngineContainer, given: str, end: EngineInterface) -> None:
     """Give an interface with a name of the engine's choice the name of this end."""
     link = ("link", "set", "dev")
     down, rename, up = (*link, given, "down"), (*link, given, "name", end.name), (*link, end.name, "up")
