@@ -125,9 +125,11 @@ AS_USER = (
 )
 ONE_ROW = ("--test", "Pod to pod on one node, 64 B", str(ROOT / "tests"))
 ROW_OF_NODE = ONE_ROW[1]
-MANY_PAIRS = """*** Settings ***
-Resource         {resource}
-Test Template    Cluster Network Should Carry Many Pairs
+MANY_PAIRS = f"""*** Settings ***
+Resource          {ROOT / "resources" / "methods.resource"}
+Suite Setup       Open Testbed    ${{TOPOLOGY}}
+Suite Teardown    Close Testbed
+Test Template     Cluster Network Should Carry Many Pairs
 
 *** Test Cases ***
 Sixteen pairs on one node
@@ -1011,7 +1013,7 @@ class TestJob:
         settings = yaml.safe_load(topology(tmp_path).read_text())
         settings["tester"]["maximum_load"] = 16 * MODEST_LOAD
         suite = tmp_path / "pairs.robot"
-        suite.write_text(MANY_PAIRS.format(resource=ROOT / "resources" / "methods.resource"))
+        suite.write_text(MANY_PAIRS)
         run = Robot(tmp_path, str(suite), topology=yaml.safe_dump(settings))
         assert run.wait() == 0, run.messages()
         on_one, on_two = run.records()

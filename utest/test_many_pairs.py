@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import made_up
 from podperf.errors import PodperfError, Unavailable
 from podperf.frames import AddressFamily
 from podperf.kubernetes import manifests, pod_pairs
@@ -21,10 +22,12 @@ from podperf.kubernetes.pod_pairs import PodPairs
 from podperf.kubernetes.settings import KubernetesSettings
 from podperf.methods.many_pairs import ManyPairs, PairsAtOnce, grows, ramp
 from podperf.model import Trial, TrialResult
+from podperf.report import command
 from podperf.testers.base import UNPACED, TesterLimits, no_pairs
 from simulated_chain import SimulatedChain
 from simulated_dut import SimulatedDut
 from test_further_methods import reported
+from test_report_page import Seen
 from traffic import TRAFFIC, counted
 
 TRIAL = Trial(TRAFFIC, UNPACED, 1.0)
@@ -121,6 +124,17 @@ def test_the_report_has_a_row_for_each_number_of_pairs(tmp_path: Path) -> None:
         assert said in html
     assert [each["pairs"] for each in record["methods"]["many_pairs"]["steps"]] == [1, 2, 4]
     assert [len(each["of_pairs"]) for each in record["methods"]["many_pairs"]["steps"]] == [1, 2, 4]
+
+
+def test_the_page_shows_the_pairs_with_their_cluster(tmp_path: Path) -> None:
+    found = ManyPairs.on(simulated(lambda: nullcontext(Network(1e5, 2e5))), 4)
+    record, trials = made_up.forwarding_record("external", 1e5, pods=0)
+    record.name, record.methods, record.metrics = "Sixteen", {"many_pairs": found.as_record()}, found.metrics
+    record.tester = {**record.tester, "cluster": {"server": "https://a:6443", "uid": "u1", "version": "v1.34.4"}}
+    made_up.write(tmp_path, record, trials)
+    text = Seen(command.write_reports(tmp_path).read_text()).text
+    shown = text[text.index("The network of a cluster") : text.index("Measured sections")]
+    assert shown.index("Sixteen") < shown.index("Many pairs at once") < shown.index("Largest pair, kpps")
 
 
 class FakePlace:

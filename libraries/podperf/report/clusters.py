@@ -7,12 +7,14 @@ from dataclasses import replace
 from statistics import median
 
 from podperf.figures import kpps
+from podperf.methods.many_pairs import ManyPairs
 from podperf.metrics import METRICS, ON_PAGE, Metric
 from podperf.records import Record
 from podperf.report import cells
 from podperf.report.conformance import Conformance
 from podperf.report.facts import flat
 from podperf.report.html import NOTHING, Html, TableRow, element, facts, table, titled, together
+from podperf.report.method_tables import method_tables
 from podperf.report.results import figure_text, host_share, with_applications
 
 LATENCIES = ("latency_p50", "latency_p99", "round_trip_p50", "round_trip_p99")
@@ -49,7 +51,7 @@ def _cluster(tests: Tests, conformance: Conformance) -> Html:
         if any(each.name in records[-1].figures for each in metrics)
     ]
     found = table(heads, rows, numeric=range(1, len(heads)))
-    content = together(facts(_facts(last[0])), _shares(tests, conformance), found)
+    content = together(facts(_facts(last[0])), _shares(tests, conformance), found, _pairs(tests, conformance))
     return titled("The network of a cluster", content)
 
 
@@ -64,6 +66,17 @@ def _shares(tests: Tests, conformance: Conformance) -> Html:
     heads = ("By turns", "Host network, kpps", "Pods, kpps", HEAD_OF_SHARES)
     below = element("p", HOW_TO_READ, class_="small muted")
     return together(table(heads, rows, numeric=(1, 2, 3)), below) if rows else NOTHING
+
+
+def _pairs(tests: Tests, conformance: Conformance) -> Html:
+    """The pairs that sent at the same time in each test. NOTHING without such tests."""
+    records = (record for records in tests.values() for record in records if record.method(ManyPairs.name))
+    return together(
+        *(
+            together(element("h3", cells.named(record, conformance)), *method_tables(record, (ManyPairs.name,)))
+            for record in records
+        )
+    )
 
 
 def _facts(record: Record) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from podperf.figures import kpps, number, percent, short
 from podperf.methods import METHODS
@@ -11,11 +11,11 @@ from podperf.records import Data, Record
 from podperf.report.html import NOTHING, Html, TableRow, element, facts, table, together
 
 
-def method_tables(record: Record) -> Iterator[Html]:
-    """A table for each such method of the record."""
-    for name, method in METHODS.items():
+def method_tables(record: Record, names: Collection[str] = METHODS) -> Iterator[Html]:
+    """A table for each of these methods that the record has."""
+    for name in names:
         if found := record.method(name):
-            made = method.table(found)
+            made = METHODS[name].table(found)
             numeric = range(made.numbers, len(made.heads))
             rows = [TableRow(tuple(row)) for row in made.rows]
             yield together(
