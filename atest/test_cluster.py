@@ -1016,7 +1016,7 @@ class TestJob:
         suite.write_text(MANY_PAIRS)
         run = Robot(tmp_path, str(suite), topology=yaml.safe_dump(settings))
         assert run.wait() == 0, run.messages()
-        on_one, on_two = run.records()
+        on_one, on_two = sorted(run.records(), key=lambda each: str(each["test"]["name"]))
         for each in (on_one, on_two):
             assert each["outcome"] == "passed", each["reason"]
             (step,) = each["methods"]["many_pairs"]["steps"]
