@@ -117,9 +117,12 @@ def test_the_record_describes_the_pods_and_has_their_share_with_its_interval(
 
 
 def test_each_report_of_a_run_tells_the_share(run: Run, cluster: SimulatedCluster) -> None:
-    record = Record.of(measured(run))
+    document = measured(run)
+    record = Record.of(document)
     said = "pod network 0.50 of the host's (0.50 to 0.50): 40.0 beside 80.0 kpps"
     assert figures_line(record) == said and said in " ".join(summary_table([record]).split())
+    skipped = Record.of({**document, "outcome": "skipped", "results": {}, "tester": {}})
+    assert "the tester was the limit" not in " ".join(summary_table([record, skipped]).split())
     assert verdict_word(record) == "measured", "it is no change for the better or the worse"
     assert ",host_share,0.5,0.5,0.5,ratio," in csv_table([record])
     page = write_reports(run.session.results).read_text()

@@ -389,7 +389,7 @@ def _footer(records: Sequence[Record], width: int, earlier: BesideEarlier) -> It
         found = [record for record in records if record.figures]
         quantities = by_quantity([*shown(found), *shown(found, application=True)])
         words = [f"{quantity.unit}: {quantity.unit_words}" for quantity in quantities if quantity.unit_words]
-        limits = dict.fromkeys(_LIMITS[record.sender_forwards] for record in records)
+        limits = dict.fromkeys(_LIMITS[record.sender_forwards] for record in found)
         words += [f"{IN_COLUMN.at_least}: at least, {' or '.join(limits)}", f"{IN_COLUMN.below}: less than"]
         words += ["*: search cut short"] if any(map(unfinished, records)) else []
         words += ["?: in doubt, and judged by nothing"] if any(map(doubtful, records)) else []
