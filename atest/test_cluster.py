@@ -63,7 +63,7 @@ from podperf.kubernetes.rights import (
 )
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.kubernetes.running_pods import PodDidNotStart, await_phase, why_ended, why_not_running
-from podperf.kubernetes.settings import IMAGE, KubernetesSettings, pods_of_tester
+from podperf.kubernetes.settings import IMAGE, Destination, KubernetesSettings, pods_of_tester
 from podperf.kubernetes.tester import KubernetesTester
 from podperf.kubernetes.tester_objects import thread_starter
 from podperf.methods.reconfiguration import Outage
@@ -500,6 +500,32 @@ class TestMeasuring:
         assert {each["name"] for each in alone["tester"]["pods"].values()}.isdisjoint(
             each["name"] for each in among["tester"]["pods"].values()
         )
+
+    @pytest.mark.parametrize("destination", ["pod", "service"])
+    def test_each_frame_of_new_flows_is_a_connection_that_the_node_did_not_track(
+        self, api: Api, destination: Destination
+    ) -> None:
+        """The node forgets an unanswered flow after 30 s: those of an earlier test must not go meanwhile."""
+        node = process_of("kubelet", "node1")
+
+        def read(name: str) -> int:
+            setting = f"net.netfilter.nf_conntrack_{name}"
+            return int(LocalHost().do("nsenter", "--target", str(node), "--net", "sysctl", "-n", setting).stdout)
+
+        def growth(tester: KubernetesTester, flows: int) -> float:
+            """Of the node's table in a trial, as a share of the frames sent."""
+            before = read("count")
+            result = tester.measure(Trial(traffic_of(64, flows=flows), 2000.0, 1.0))
+            assert 1000 < result.sent <= 2000 and result.received > 0.9 * result.sent
+            return (read("count") - before) / result.sent
+
+        awaited(lambda: read("count") < 200, lambda: read("count"), timeout=90)
+        with cluster_tester(destination=destination) as tester:
+            assert [growth(tester, 1) for _ in range(2)] == pytest.approx([0.0, 0.0], abs=0.1)
+        with cluster_tester(destination=destination, new_flows=True) as tester:
+            assert [growth(tester, 1_000_000) for _ in range(2)] == pytest.approx([1.0, 1.0], abs=0.1)
+            described = tester.describe()
+            assert (described["new_flows"], described["connections_limit"]) == (True, read("max"))
 
     def test_who_is_not_root_makes_an_image_checks_measures_and_cleans(self, api: Api, tmp_path: Path) -> None:
         mine = tmp_path / "mine"

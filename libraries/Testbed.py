@@ -169,13 +169,15 @@ class Testbed:
         network_policies: int = 0,
         host_network: bool = False,
         other_services: int = 0,
+        new_flows: bool = False,
     ) -> Mapping[str, Any]:
         """Return the value `tester_pods` of `Set Up Chain` for pods of a cluster on this number of `nodes` (1 or 2).
 
         Frames go to the address of the other `pod`, to that of a `service` before it, or to a `host` outside of the
         cluster. So many NetworkPolicies select the pods, and so many other Services are in the cluster. With
-        `host_network`, the pods are in the networks of two nodes. The test is skipped if the topology's tester is not
-        in pods of a cluster, or if its settings forbid this.
+        `host_network`, the pods are in the networks of two nodes. With `new_flows`, each frame of a trial is a new
+        flow for the nodes. The test is skipped if the topology's tester is not in pods of a cluster, or if its settings
+        forbid this.
 
         ```robotframework
         ${pods} =    Pods Of The Tester On    2    service
@@ -185,7 +187,7 @@ class Testbed:
         kind = pods_of_tester(self.run.session.topology)
         if kind is None:
             raise Unavailable("this test needs a topology whose tester is two pods (topologies/kubernetes.yaml)")
-        return kind.for_row(nodes, destination, network_policies, host_network, other_services)
+        return kind.for_row(nodes, destination, network_policies, host_network, other_services, new_flows)
 
     @keyword
     def tear_down_chain(self) -> None:

@@ -26,6 +26,7 @@ from podperf.kubernetes.commands_in_pods import END, CommandInPodFailed, ended, 
 from podperf.kubernetes.end_pair import combined, exchanged, round_trip
 from podperf.kubernetes.known_networks import CILIUM
 from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.new_flows import SERVICE_PORTS
 from podperf.kubernetes.ports import DISCARDED, PodFacts, addresses_of
 from podperf.kubernetes.rights import OF_A_RUN
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
@@ -758,6 +759,7 @@ def test_what_pods_in_the_networks_of_nodes_cannot_have_is_named(tmp_path: Path,
             {"nodes": 1, "destination": "service", "other_services": 99},
             {"other_services": 99},
         ),
+        ({"new_flows": True}, {"nodes": 1}, {"new_flows": False}),
         ({"node_names": ["a", "b"]}, {"nodes": 1}, {"nodes": 1, "node_names": ["a"]}),
         ({"node_names": ["a", "b"]}, {"nodes": 2}, {}),
         (OUTSIDE, {"nodes": 1, "destination": "host"}, {}),
@@ -777,6 +779,7 @@ def test_a_row_changes_what_it_needs_of_the_topology_s_pods(
         ({}, {"nodes": 1, "destination": "host"}, "destination of the topology is pod, and this test needs host"),
         (OUTSIDE, {"nodes": 1}, "destination of the topology is host, and this test needs pod"),
         ({"node_names": ["a"]}, {"nodes": 2}, "names one node"),
+        ({}, {"nodes": 1, "network_policies": 1, "new_flows": True}, "needs new_flows of .* to be false"),
         ({"receive_threads": True}, {"nodes": 2, "host_network": True}, "needs receive_threads of .* to be false"),
     ],
 )
@@ -818,6 +821,23 @@ def test_other_services_lead_to_a_pod_and_go_with_frames_to_a_service(tmp_path: 
     assert {each["spec"]["selector"][manifests.POD] for each in services} <= pods
     with pytest.raises(PodperfError, match="other_services"):
         settings_of(tmp_path, other_services=3)
+
+
+def test_a_service_for_new_flows_leads_each_further_port_to_the_same_one_of_the_pod(tmp_path: Path) -> None:
+    """Two flows to one port of the pod could need another source port: the cluster must tell their answers apart."""
+    for new in (False, True):
+        services = [
+            each["spec"]["ports"]
+            for each in planned(settings_of(tmp_path, destination="service", new_flows=new))
+            if each["kind"] == "Service"
+        ]
+        assert len(services) == 2
+        for ports in services:
+            targets = {each["port"]: each["targetPort"] for each in ports}
+            assert targets.pop(7) == DISCARDED
+            assert len(targets) == (SERVICE_PORTS if new else 0)
+            assert all(port == target for port, target in targets.items())
+            assert len({each["name"] for each in ports}) == len(ports)
 
 
 def test_one_of_the_policies_admits_the_frames_and_each_selects_both_pods() -> None:
@@ -872,7 +892,7 @@ def test_policies_that_a_change_adds_differ_from_all_others_and_go_alone() -> No
 
 def test_an_added_endpoint_is_found_by_the_service_of_another_pod_and_is_on_its_node() -> None:
     settings = KubernetesSettings(PodWishes("i", cpus=2), destination="service")
-    led = manifests.service("s", "r", [], "tester-right-r", (7, DISCARDED), AddressFamily.IPV4)["spec"]["selector"]
+    led = manifests.service("s", "r", [], "tester-right-r", {7: DISCARDED}, AddressFamily.IPV4)["spec"]["selector"]
     there = {"metadata": {"name": "tester-right-r"}, "spec": {"nodeName": "n2"}}
     found = added_endpoint(there, "r", [], settings)
     assert led.items() <= found["metadata"]["labels"].items()
@@ -888,7 +908,7 @@ def test_a_run_deletes_its_services_in_a_given_namespace() -> None:
     assert (
         str(
             place.start_service(
-                manifests.service("s", place.run, place.owners, "p", (7, DISCARDED), AddressFamily.IPV4)
+                manifests.service("s", place.run, place.owners, "p", {7: DISCARDED}, AddressFamily.IPV4)
             )
         )
         == "10.96.0.9"

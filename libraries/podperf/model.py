@@ -18,7 +18,7 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from podperf.frames import PLAIN, Headers
+from podperf.frames import PLAIN, Headers, Range
 from podperf.noise import Noise
 
 
@@ -215,12 +215,13 @@ class AddressedTraffic:
 
     If several chains stand beside each other, `further_entries` has those of all chains but the first. The flows are
     then in as many groups, one for each chain, and each group has the flows of the profile. Frames go to each group in
-    turn.
+    turn. With `udp_ports`, flows differ in the UDP destination port and source port, which have these ranges.
     """
 
     profile: TrafficProfile
     entries: Mapping[Direction, Entry] = field(default_factory=lambda: MappingProxyType({}))
     further_entries: Sequence[Mapping[Direction, Entry]] = ()
+    udp_ports: tuple[Range, Range] | None = None
 
     def __post_init__(self) -> None:
         if self.groups > MOST_GROUPS or self.flows > MOST_FLOWS:

@@ -103,11 +103,11 @@ def owned_by(anchor_name: str, uid: str) -> list[dict[str, Any]]:
 
 
 def service(
-    name: str, run: str, owners: Sequence[Mapping[str, Any]], pod: str, ports: tuple[int, int], family: AddressFamily
+    name: str, run: str, owners: Sequence[Mapping[str, Any]], pod: str, ports: Mapping[int, int], family: AddressFamily
 ) -> dict[str, Any]:
-    """A Service (ClusterIP) that leads to one pod of the run. `ports` are its own UDP port, and that of the pod."""
+    """A Service (ClusterIP) that leads to one pod of the run. `ports` has the pod's UDP port for each of its own."""
     metadata = {"name": name, "labels": labels(run), "ownerReferences": list(owners)}
-    led = [{"name": "frames", "protocol": "UDP", "port": ports[0], "targetPort": ports[1]}]
+    led = [{"name": f"udp-{own}", "protocol": "UDP", "port": own, "targetPort": port} for own, port in ports.items()]
     families = [{AddressFamily.IPV4: "IPv4", AddressFamily.IPV6: "IPv6"}[family]]
     of_family = {"ipFamilyPolicy": "SingleStack", "ipFamilies": families}
     spec = {"type": "ClusterIP", "selector": {RUN: run, POD: pod}, "ports": led, **of_family}

@@ -212,6 +212,11 @@ TESTER_SCHEMA: Mapping[str, Any] = {
             "maximum": MOST_OBJECTS,
             "default": 0,
         },
+        "new_flows": {
+            "title": "whether each frame of a trial is a flow that the nodes do not know yet",
+            "type": "boolean",
+            "default": False,
+        },
         "cpus": {"title": "whole CPUs for each pod alone; 0: shared", "type": "integer", "minimum": 0, "default": 0},
     },
 }
@@ -230,6 +235,7 @@ class KubernetesSettings(ClusterSettings):
     host: TesterPort | None = None  # of the tester's machine, for the destination `host`
     host_network: bool = False
     other_services: int = 0  # beside those of the tester's pods
+    new_flows: bool = False
     networks: tuple[str, ...] = ()  # that Multus attaches
     interface: str | None = None  # of these networks, under test; None: the pods' own one
     given: Mapping[str, Any] = field(default_factory=dict, repr=False)  # all of this, as `read` got it
@@ -274,6 +280,7 @@ class KubernetesSettings(ClusterSettings):
             None if host is None else TesterPort(host["interface"], host.get("namespace")),
             settings["host_network"],
             settings["other_services"],
+            settings["new_flows"],
             tuple(settings["networks"]),
             settings["interface"] if settings["networks"] else None,
             settings,
@@ -290,9 +297,11 @@ class KubernetesSettings(ClusterSettings):
         network_policies: int = 0,
         host_network: bool = False,
         other_services: int = 0,
+        new_flows: bool = False,
     ) -> Mapping[str, Any]:
         """The changes of these settings for a row of a suite: on so many nodes, to the address of the other pod, of a
-        Service or of a host outside, with so many NetworkPolicies or other Services, or in the networks of the nodes.
+        Service or of a host outside, with so many NetworkPolicies or other Services, in the networks of the nodes, or
+        with a new flow in each frame.
 
         Unavailable if the settings of the topology do not leave this choice.
         """
@@ -307,6 +316,7 @@ class KubernetesSettings(ClusterSettings):
             "network_policies": network_policies,
             "host_network": host_network,
             "other_services": other_services,
+            "new_flows": new_flows,
         }
         changes: dict[str, Any] = {key: value for key, value in wanted.items() if getattr(self, key) != value}
         if "nodes" in changes and self.node_names:
@@ -339,6 +349,8 @@ def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
         _refuse_beside_networks(settings)
     if settings["other_services"] and settings["destination"] != "service":
         raise WrongSetting("other_services", allowed="0 without `destination: service`")
+    if settings["new_flows"] and (settings["network_policies"] or settings["destination"] == "host"):
+        raise WrongSetting("new_flows", allowed="false with `network_policies`, and with `destination: host`")
     if settings["host_network"]:
         _refuse_within_host_network(settings)
     if settings["destination"] != "host":
@@ -364,7 +376,8 @@ def _refuse_beside_networks(settings: Mapping[str, Any]) -> None:
 def _refuse_within_host_network(settings: Mapping[str, Any]) -> None:
     if (len(settings.get("node_names", ())) or settings["nodes"]) != 2:
         raise WrongSetting("nodes", allowed="2 with `host_network`, as two pods of one node would have one interface")
-    for key, usual in {"destination": "pod", "network_policies": 0, "receive_threads": False}.items():
+    others = {"destination": "pod", "network_policies": 0, "receive_threads": False, "new_flows": False}
+    for key, usual in others.items():
         if settings[key] != usual:
             allowed = f"{str(usual).lower()} with `host_network`, as the pods have no network of their own"
             raise WrongSetting(key, allowed=allowed)

@@ -7,15 +7,18 @@ import random
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError, Unavailable, understood
 from podperf.frames import Address, AddressFamily, Headers
+from podperf.kernel.full_tables import CONNECTIONS_LIMIT
 from podperf.kubernetes import manifests, own_agents
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.end_pair import SETTLE, EndPair
+from podperf.kubernetes.new_flows import POD_PORTS, SERVICE_PORTS, NewFlows, demand_many, from_ports
 from podperf.kubernetes.pod_network import PodNetwork, within, word
 from podperf.kubernetes.pod_pairs import PodPairs
 from podperf.kubernetes.ports import (
@@ -107,6 +110,7 @@ class KubernetesTester:
             self._pair = EndPair(self.ports, self._numbers)
             self._services: dict[str, Address] = {}  # of the last family that was prepared, by the side of the pod
             self._entries: dict[AddressFamily, Mapping[Direction, Entry]] = {}
+            self._new_flows = NewFlows(SERVICE_PORTS if settings.destination == "service" else POD_PORTS)
             family = self._first_family()
             self._start_other_services(family)
             self._prepare(family)
@@ -197,7 +201,11 @@ class KubernetesTester:
         """A Service for each pod. Returns their addresses by the side of the pod."""
         run, owners = self._place.run, self._place.owners
         names = {side: port.facts.name for side, port in self.pods.items() if port.address(family)}
-        return {side: self._place.start_service(service(side, pod, run, owners, family)) for side, pod in names.items()}
+        new = self._settings.new_flows
+        return {
+            side: self._place.start_service(service(side, pod, run, owners, family, new_flows=new))
+            for side, pod in names.items()
+        }
 
     def _start_outside(self, settings: KubernetesSettings, outside: Outside | None) -> OutsidePort | None:
         if settings.host is None:
@@ -333,12 +341,17 @@ class KubernetesTester:
         headers = trial.traffic.profile.headers
         if headers.left:
             raise Unavailable("the tester in two pods sends frames without VLAN tags: take traffic.vlans out")
-        if trial.traffic.flows > MOST_FLOWS:
+        if self._settings.new_flows:
+            demand_many(trial.traffic, MOST_FLOWS)
+        elif trial.traffic.flows > MOST_FLOWS:
             raise Unavailable(f"pods have one address each, which is enough for {MOST_FLOWS} flows")
         try:
             for pod in self.pods.values():
                 pod.demand_mtu(trial.traffic.frame.largest, headers, self._far(pod, headers.family))
-            return self._measure(trial, self._prepare(headers.family))
+            entries = self._prepare(headers.family)
+            return (
+                self._measure_new_flows(trial, entries) if self._settings.new_flows else self._measure(trial, entries)
+            )
         except Unavailable:
             raise
         except PodperfError as error:
@@ -350,6 +363,15 @@ class KubernetesTester:
             self._broken = True
             raise
 
+    def _measure_new_flows(self, trial: Trial, entries: Mapping[Direction, Entry]) -> TrialResult:
+        """No frame of the trial is of a flow that the nodes still know from another trial."""
+        flows, ports = trial.traffic.flows, self._new_flows.ports
+        source_ports, wait = self._new_flows.of_trial(flows, time.monotonic())
+        time.sleep(wait)  # a pod cannot see when a node forgets a flow
+        result = self._measure(replace(trial, traffic=from_ports(trial.traffic, ports, source_ports)), entries)
+        self._new_flows.sent(max(each.sent for each in result.directions), flows, time.monotonic())
+        return replace(result, trial=trial)
+
     def _why_ended(self) -> str | None:
         """The cause that the cluster gives for the end of one of the pods. None if both run."""
         nodes = {port.facts.name: port.facts.node for port in self.pods.values()}
@@ -358,9 +380,10 @@ class KubernetesTester:
 
     @property
     def _returns_frames(self) -> bool:
-        """Both ends are pods on two nodes, and no Service translates the addresses of one way only."""
+        """Both ends are pods on two nodes, and no Service translates the addresses of one way only. A frame that comes
+        back is of no new flow."""
         machines = {pod.machine for pod in self.pods.values()}
-        return len(machines) > 1 and self._settings.destination == "pod"
+        return len(machines) > 1 and self._settings.destination == "pod" and not self._settings.new_flows
 
     @understood("a pod of the tester")
     def _measure(self, trial: Trial, entries: Mapping[Direction, Entry]) -> TrialResult:
@@ -437,6 +460,8 @@ class KubernetesTester:
             "host_network": self._settings.host_network,
             "other_services": self._settings.other_services,
             "network_policies": self._settings.network_policies,
+            "new_flows": self._settings.new_flows,
+            **({"connections_limit": self._connections_limit} if self._settings.new_flows else {}),
             "pods": {side: dict(self._of_pod(port)) for side, port in self.pods.items()},
             **({"outside": self._outside.describe()} if self._outside else {}),
         }
@@ -449,6 +474,12 @@ class KubernetesTester:
     @cached_property
     def _uid(self) -> str:
         return Recognition(self._api).uid
+
+    @property
+    def _connections_limit(self) -> int | None:
+        """The most connections that the kernel of the left pod's node tracks in a network. None: not readable."""
+        said = self.pods["left"].execute("sh", "-c", f"cat {CONNECTIONS_LIMIT} 2>/dev/null || :").strip()
+        return int(said) if said.isdigit() else None
 
     def _of_pod(self, port: PodPort) -> Iterator[tuple[str, Any]]:
         facts, addresses = port.facts, ", ".join(map(str, port.addresses.values()))

@@ -10,6 +10,7 @@ from typing import Any
 from podperf.frames import AddressFamily
 from podperf.kubernetes import manifests, multus
 from podperf.kubernetes.manifests import NodeOf, PodWishes
+from podperf.kubernetes.new_flows import FIRST_PORT, SERVICE_PORTS
 from podperf.kubernetes.ports import ADDRESS, DISCARDED, INTERFACE, command_of
 from podperf.kubernetes.settings import KubernetesSettings
 
@@ -80,14 +81,19 @@ def pods_of(settings: KubernetesSettings) -> tuple[str, ...]:
     return SIDES if settings.host is None else SIDES[:1]
 
 
-def service(side: str, pod: str, run: str, owners: Owners, family: AddressFamily) -> dict[str, Any]:
-    return manifests.service(f"service-{family}-{side}-{run}", run, owners, pod, (SERVICE_PORT, DISCARDED), family)
+def service(
+    side: str, pod: str, run: str, owners: Owners, family: AddressFamily, *, new_flows: bool = False
+) -> dict[str, Any]:
+    """For new flows, each of its further ports leads to the same port of the pod, so that no flow needs another one."""
+    further = {port: port for port in range(FIRST_PORT, FIRST_PORT + SERVICE_PORTS) if new_flows}
+    ports = {SERVICE_PORT: DISCARDED, **further}
+    return manifests.service(f"service-{family}-{side}-{run}", run, owners, pod, ports, family)
 
 
 def other_services(number: int, pod: str, run: str, owners: Owners, family: AddressFamily) -> Iterator[dict[str, Any]]:
     """So many Services that lead to this pod of the tester. No frame is sent to their addresses."""
     for each in range(1, number + 1):
-        yield manifests.service(f"other-{each}-{run}", run, owners, pod, (SERVICE_PORT, DISCARDED), family)
+        yield manifests.service(f"other-{each}-{run}", run, owners, pod, {SERVICE_PORT: DISCARDED}, family)
 
 
 def thread_starter(
@@ -149,7 +155,7 @@ def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
         tester_pod(side, run, owners, settings, place) for side, place in zip(pods_of(settings), nodes, strict=False)
     ]
     services = [
-        service(side, pod["metadata"]["name"], run, owners, AddressFamily.IPV4)
+        service(side, pod["metadata"]["name"], run, owners, AddressFamily.IPV4, new_flows=settings.new_flows)
         for side, pod in zip(pods_of(settings), pods, strict=True)
         if settings.destination == "service"
     ]

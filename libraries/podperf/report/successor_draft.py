@@ -95,6 +95,7 @@ SECTIONS = (
             "cluster_base_line.robot",
             "cluster_host.robot",
             "cluster_network.robot",
+            "cluster_new_flows.robot",
             "cluster_pairs.robot",
             "cluster_policies.robot",
             "cluster_reconfiguration.robot",

@@ -45,8 +45,10 @@ def flows_of(traffic: AddressedTraffic) -> Flows:
     """What the headers say. If its values are not enough for all flows, the UDP source port differs, too.
 
     Flows that differ in two things have about the square root of their number of values of each. Frames from an address
-    of their own, such as a pod's, differ in the source port alone.
+    of their own, such as a pod's, differ in the source port alone, unless the traffic has ranges of both UDP ports.
     """
+    if traffic.udp_ports is not None:
+        return Flows({Varying.DESTINATION_PORT: Value.FIRST, Varying.SOURCE_PORT: Value.SECOND}, *traffic.udp_ports)
     if any(entry.source for direction in Direction for entry in traffic.entries_of(direction)):
         return Flows({Varying.SOURCE_PORT: Value.FIRST}, SOURCE_PORTS)
     (kind, values), *further = traffic.profile.headers.ranges
