@@ -202,8 +202,10 @@ class FakePort:
         return {"trial": {**common, "directions": [direction]}}
 
     def close(self) -> None:
-        pass
+        FakePort.closed.append(FakePort.gone())
 
+    closed: list[bool]
+    gone: Any
     expected = 0
 
 
@@ -211,7 +213,9 @@ class FakePort:
 def place(monkeypatch: pytest.MonkeyPatch) -> FakePlace:
     monkeypatch.setattr(pod_pairs, "PodPort", FakePort)
     FakePort.counting, FakePort.moments, FakePort.numbers, FakePort.fails, FakePort.expected = [], [], [], "", 5
-    return FakePlace()
+    made = FakePlace()
+    FakePort.closed, FakePort.gone = [], staticmethod(lambda: bool(made.gone))
+    return made
 
 
 def pairs_on(place: Any) -> PodPairs:
@@ -233,6 +237,7 @@ def test_all_pairs_send_from_one_moment_and_no_pod_stays(place: FakePlace) -> No
     assert len(set(FakePort.moments)) == 1 and len(FakePort.moments) == 5
     assert len(set(FakePort.numbers)) == 5, "a frame of another pair would count"
     assert not place.pods and len(place.gone) == 10
+    assert FakePort.closed == [True] * 10, "a connection to a pod that still runs takes a second to close"
 
 
 def test_pods_of_earlier_steps_are_used_again(place: FakePlace) -> None:

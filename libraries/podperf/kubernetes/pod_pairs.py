@@ -40,6 +40,8 @@ class PodPairs:
         self._clock: float | None = None  # seconds by which the clock of the senders' node is ahead of time.monotonic
         self._names: list[str] = []
         self._undo = ExitStack()
+        # A connection to a pod that is gone closes at once. To one that runs, this takes a second.
+        self._connections = self._undo.enter_context(ExitStack())
         self._undo.callback(lambda: self._place.await_gone(self._names))
 
     def __enter__(self) -> Self:
@@ -73,7 +75,11 @@ class PodPairs:
                 return None
 
         with ThreadPoolExecutor(pairs) as threads:
-            found = list(threads.map(measure, *zip(*self._pairs[:pairs], strict=True)))
+            try:
+                found = list(threads.map(measure, *zip(*self._pairs[:pairs], strict=True)))
+            except BaseException:  # Ctrl-C: some threads may not have begun, and the others wait for them
+                meeting.abort()
+                raise
         if failed:
             raise failed[0]
         return [each for each in found if each is not None]
@@ -102,5 +108,5 @@ class PodPairs:
     def _port(self, side: str, name: str) -> PodPort:
         running = await_phase(self._place, name, timeout=self._settings.start_timeout)
         port = PodPort(self._api, self._place.name, side, PodFacts.of(running, self._settings.interface))
-        self._undo.callback(port.close)
+        self._connections.callback(port.close)
         return port
