@@ -190,10 +190,13 @@ def test_a_daemon_that_ends_is_noticed(data_plane: str, daemon: str) -> None:
                 time.sleep(0.1)
 
 
-@pytest.mark.parametrize(("data_plane", "engine"), [(NAME, "docker"), ("podman-bridge", "podman")])
-def test_a_killed_run_leaves_no_daemon_and_no_group(tmp_path: Path, data_plane: str, engine: str) -> None:
+@pytest.mark.parametrize(
+    ("data_plane", "pods", "engine"),
+    [(NAME, 1, "docker"), ("docker-overlay", 3, "docker"), ("podman-bridge", 1, "podman")],
+)
+def test_a_killed_run_leaves_no_daemon_and_no_group(tmp_path: Path, data_plane: str, pods: int, engine: str) -> None:
     need(data_plane)
-    robot = Robot(tmp_path, mrr_suite(tmp_path, Long=f"{data_plane}    1    64"), trials=500)
+    robot = Robot(tmp_path, mrr_suite(tmp_path, Long=f"{data_plane}    {pods}    64"), trials=500)
     robot.wait_for_trials(1)
     assert daemons()
     robot.kill()
