@@ -978,7 +978,7 @@ class TestJob:
     def test_pods_stand_beside_the_networks_of_their_nodes(self, two_nodes: Api, tmp_path: Path) -> None:
         names = ("Host network on two nodes, 64 B", "Pod to pod on two nodes, 64 B")
         rows = [word for name in names for word in ("--test", name)]
-        run = Robot(tmp_path, *rows, str(ROOT / "tests"), topology=topology(tmp_path).read_text())
+        run = Robot(tmp_path, *rows, str(ROOT / "tests"), topology=topology(tmp_path, SHORT_TRIALS).read_text())
         assert run.wait() == 0, run.messages()
         host, pods = (next(each for each in run.records() if each["test"]["name"] == name) for name in names)
         assert host["outcome"] == pods["outcome"] == "passed", (host["reason"], pods["reason"])
