@@ -28,6 +28,7 @@ from podperf.cluster.pod_image import (
     push,
 )
 from podperf.errors import BadArguments, PodperfError, Unavailable
+from scripted_host import ScriptedHost
 
 FILES = [
     ImageFile("bin", folder=True),
@@ -188,6 +189,19 @@ def test_an_option_may_stand_before_the_file(
 def test_arguments_of_image_that_do_not_go_together_are_named(arguments: list[str], said: str) -> None:
     with pytest.raises(BadArguments, match=said):
         call(["image", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("distribution", "components"), [("debian", "main,non-free"), ("ubuntu", "main,universe,multiverse")]
+)
+def test_only_the_image_with_netperf_asks_for_packages_that_are_not_free(
+    tmp_path: Path, distribution: str, components: str
+) -> None:
+    for image, asked in ((pod_image.POD, []), (pod_image.WITH_NETPERF, [f"--components={components}"])):
+        host = ScriptedHost(patient=True)
+        pod_image._gather(host, {"ID": distribution, "VERSION_CODENAME": "n"}, image.packages, tmp_path / "tar")
+        (command,) = [each for each in host.commands if "mmdebstrap" in each and "which" not in each]
+        assert [each for each in command.split() if each.startswith("--components")] == asked
 
 
 def test_the_dockerfile_has_the_packages_and_files_of_the_image() -> None:

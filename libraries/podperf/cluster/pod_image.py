@@ -29,7 +29,7 @@ from podperf.errors import BadArguments, PodperfError, Unavailable
 from podperf.hosts.base import CommandFailed, Host
 from podperf.hosts.host_facts import parse_os_release
 from podperf.hosts.local import LocalHost
-from podperf.kubernetes.settings import DPDK_IMAGE, IMAGE, WHOLE_IMAGE
+from podperf.kubernetes.settings import DPDK_IMAGE, IMAGE, NETPERF_IMAGE, WHOLE_IMAGE
 from podperf.terminal import say
 from podperf.testers.software import TESTER_BINARY
 from podperf.virtual_worker.image import MIRROR
@@ -40,6 +40,8 @@ _USERS_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
 CACHE = (_USERS_CACHE if os.geteuid() else Path("/var/cache")) / "podperf/image"
 # busybox is the shell, and iperf3 is for application traffic. The tester needs no library.
 PACKAGES = ("busybox-static", "ethtool", "iperf3", "iproute2")
+NETPERF = "netperf"
+_NETPERFS_COMPONENTS = {"debian": "main,non-free", "ubuntu": "main,universe,multiverse"}  # of the archive
 TESTER = "usr/bin/podperf-tester"
 APPLETS = (
     *("cat", "echo", "env", "grep", "head", "ls", "mkdir", "mkfifo", "nproc", "ping", "sed", "sh", "sleep"),
@@ -152,6 +154,7 @@ def _applets() -> list[ImageFile]:
 
 
 POD = PodImage(IMAGE, PACKAGES, _applets)
+WITH_NETPERF = PodImage(NETPERF_IMAGE, (*PACKAGES, NETPERF), _applets)
 DPDK = PodImage(DPDK_IMAGE, DPDK_PACKAGES, _applets, _LEFT_OUT_BESIDE_DPDK)
 WHOLE = PodImage(WHOLE_IMAGE, WHOLE_PACKAGES, podperf_files)
 
@@ -214,8 +217,10 @@ def _gather(host: Host, distribution: Mapping[str, str], packages: Sequence[str]
     if host.ask("which", "mmdebstrap", check=False).exit_code:
         raise Unavailable("the package mmdebstrap makes the image of the pods; once: apt-get install mmdebstrap")
     mirror = [MIRROR] if distribution["ID"] == "debian" else []
-    include = f"--include={','.join(packages)}"
-    command = ("mmdebstrap", *_UNPACK, include, distribution["VERSION_CODENAME"], str(tar), *mirror)
+    include = [f"--include={','.join(packages)}"]
+    if NETPERF in packages and (components := _NETPERFS_COMPONENTS.get(distribution["ID"])):
+        include.append(f"--components={components}")
+    command = ("mmdebstrap", *_UNPACK, *include, distribution["VERSION_CODENAME"], str(tar), *mirror)
     try:
         host.do("env", "SOURCE_DATE_EPOCH=0", *command, timeout=BUILD_TIMEOUT)
     except CommandFailed as error:
@@ -254,6 +259,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--whole", action="store_true", help="podperf itself, for a Job in the cluster")
     which.add_argument("--dpdk", action="store_true", help="DPDK's testpmd, for pods of chains that run a program")
+    which.add_argument(
+        "--netperf",
+        action="store_true",
+        help="the usual image with netperf, whose licence is not free: read it",
+    )
     parser.add_argument(
         "target",
         nargs="?",
@@ -270,7 +280,8 @@ def main(wanted: Namespace) -> int:
         raise BadArguments("image push needs a place in a registry: podperf image push REGISTRY/NAME[:TAG]")
     if wanted.what == "build" and wanted.plain_http:
         raise BadArguments("--plain-http is for image push")
-    image = ready_image(LocalHost(), say, WHOLE if wanted.whole else DPDK if wanted.dpdk else POD)
+    asked = [(wanted.whole, WHOLE), (wanted.dpdk, DPDK), (wanted.netperf, WITH_NETPERF), (True, POD)]
+    image = ready_image(LocalHost(), say, next(each for chosen, each in asked if chosen))
     if wanted.what == "push":
         print(f"{image.name} is in the registry, as {push(image, wanted.target, plain_http=wanted.plain_http)}")
         return 0

@@ -21,6 +21,7 @@ from podperf.testers.base import TesterPort
 from podperf.topology import Engine, Topology, WrongSetting
 
 IMAGE = f"localhost/podperf/pod:{__version__}"  # `podperf image build` makes it
+NETPERF_IMAGE = f"localhost/podperf/pod-with-netperf:{__version__}"  # `podperf image build --netperf`
 DPDK_IMAGE = f"localhost/podperf/dpdk:{__version__}"  # with DPDK's testpmd: `podperf image build --dpdk`
 WHOLE_IMAGE = f"localhost/podperf/whole:{__version__}"  # with podperf: `podperf image build --whole`
 

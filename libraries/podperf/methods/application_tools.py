@@ -130,7 +130,7 @@ IPERF3 = Tool(
 NETPERF = Tool(
     "netperf",
     "it is in `non-free` of Debian and in `multiverse` of Ubuntu: add this component to the sources of apt, then "
-    "apt-get install netperf. Pods of a cluster need an image that has it (tester.settings.image)",
+    "apt-get install netperf. Pods of a cluster have it in the image of `podperf image build --netperf`",
     12865,
     lambda own: ("netserver", "-D", "-L", own),
     lambda own, to, seconds: ("netperf", "-H", to, "-L", own, "-l", f"{seconds:.0f}", "-P", "0"),
