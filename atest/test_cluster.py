@@ -63,7 +63,7 @@ from podperf.kubernetes.rights import (
 )
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.kubernetes.running_pods import PodDidNotStart, await_phase, why_ended, why_not_running
-from podperf.kubernetes.settings import IMAGE, NETPERF_IMAGE, Destination, KubernetesSettings, pods_of_tester
+from podperf.kubernetes.settings import IMAGE, Destination, KubernetesSettings, pods_of_tester
 from podperf.kubernetes.tester import KubernetesTester
 from podperf.kubernetes.tester_objects import thread_starter
 from podperf.methods.reconfiguration import Outage

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +15,10 @@ import pytest
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed
+from podperf.kernel.thread_time import ThreadClock
 from podperf.methods.application_tools import IPERF3, KINDS, NETPERF, Traffic, read_iperf3, read_netperf
 from podperf.methods.application_traffic import (
+    OF_ENDS,
     ApplicationRun,
     ApplicationTraffic,
     ApplicationTrafficResult,
@@ -150,6 +156,19 @@ def chain(**differs: Any) -> SimulatedChain:
 def test_a_chain_that_cannot_carry_it_says_why(differs: dict[str, Any], why: str) -> None:
     with pytest.raises(Unavailable, match=why):
         ApplicationTraffic.on(chain(**differs))
+
+
+def test_cpu_time_of_ends_that_tell_it_stands_in_place_of_that_of_the_chain() -> None:
+    @contextmanager
+    def telling() -> Iterator[tuple[ChainEnd, ChainEnd]]:
+        with ends(HOST) as both:
+            left, right = (replace(each, cpu_time=count(step=1e9).__next__) for each in both)
+            yield left, right
+
+    unknown = ThreadClock((), "external does not tell which threads handle frames")
+    result = ApplicationTraffic.on(chain(ends=telling, cpu_clock=lambda: unknown))
+    assert result.cpu_time_of == OF_ENDS and not result.missing
+    assert result.metrics["tcp_stream_cpu_time"].value == pytest.approx(2e9 / 6291456)
 
 
 def test_less_than_one_run_is_refused() -> None:

@@ -30,7 +30,7 @@ OF_ENDS = "the two ends: of the tools, and of the network's work for a frame in 
 
 
 class EndsClock:
-    """The CPU time of the two ends, where nothing tells that of the system between them."""
+    """The CPU time of the two ends, where these have control groups of their own: those of a cluster."""
 
     def __init__(self, left: ChainEnd, right: ChainEnd) -> None:
         self._read = {"left": left.cpu_time, "right": right.cpu_time}
@@ -172,10 +172,10 @@ class ApplicationTraffic:
                 "than its frames: application traffic crosses data planes of the kernel"
             )
         with sut.ends() as (left, right):
-            method, clock = cls(runs, settings.application_run), sut.cpu_clock()
-            if clock is None and (of_ends := EndsClock.of(left, right)):
+            method = cls(runs, settings.application_run)
+            if of_ends := EndsClock.of(left, right):
                 return replace(method.run(left, right, of_ends), cpu_time_of=OF_ENDS)
-            return method.run(left, right, clock)
+            return method.run(left, right, sut.cpu_clock())
 
     @staticmethod
     def usual_seconds(settings: FurtherSettings, between: float, set_up: float) -> float:
