@@ -64,7 +64,7 @@ START_TIMEOUT = 60.0  # seconds
 KILL_NOTICED_IN = 30.0  # seconds after the trial, the end of the run among them
 HUGEPAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 PAGES_OF_TWO_PODS = 2 * POD_MEMORY // PageSize.TWO_MIB
-# What pods of users have, and what a program of podperf's has to live with.
+# Keys that pods of users have, and that a program of podperf works with.
 OF_USERS = {
     "hugepages": {"2Mi": f"{POD_MEMORY}Mi"},
     "command": ["sh", "-c", 'sleep 0.1; exec "$@"', "sh"],

@@ -513,7 +513,7 @@ class TestMeasuring:
             return int(LocalHost().do("nsenter", "--target", str(node), "--net", "sysctl", "-n", setting).stdout)
 
         def growth(tester: KubernetesTester, flows: int) -> float:
-            """Of the node's table in a trial, as a share of the frames sent."""
+            """The growth of the node's table in a trial, as a share of the frames sent."""
             before = read("count")
             result = tester.measure(Trial(traffic_of(64, flows=flows), 2000.0, 1.0))
             assert 1000 < result.sent <= 2000 and result.received > 0.9 * result.sent
