@@ -257,13 +257,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("what", choices=("build", "push"))
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--whole", action="store_true", help="podperf itself, for a Job in the cluster")
-    which.add_argument("--dpdk", action="store_true", help="DPDK's testpmd, for pods of chains that run a program")
-    which.add_argument(
-        "--netperf",
-        action="store_true",
-        help="the usual image with netperf, whose licence is not free: read it",
-    )
+    for option, image, what in (
+        ("--whole", WHOLE, "podperf itself, for a Job in the cluster"),
+        ("--dpdk", DPDK, "DPDK's testpmd, for pods of chains that run a program"),
+        ("--netperf", WITH_NETPERF, "the usual image with netperf, whose licence is not free: read it"),
+    ):
+        which.add_argument(option, dest="image", action="store_const", const=image, default=POD, help=what)
     parser.add_argument(
         "target",
         nargs="?",
@@ -280,8 +279,7 @@ def main(wanted: Namespace) -> int:
         raise BadArguments("image push needs a place in a registry: podperf image push REGISTRY/NAME[:TAG]")
     if wanted.what == "build" and wanted.plain_http:
         raise BadArguments("--plain-http is for image push")
-    asked = [(wanted.whole, WHOLE), (wanted.dpdk, DPDK), (wanted.netperf, WITH_NETPERF), (True, POD)]
-    image = ready_image(LocalHost(), say, next(each for chosen, each in asked if chosen))
+    image = ready_image(LocalHost(), say, wanted.image)
     if wanted.what == "push":
         print(f"{image.name} is in the registry, as {push(image, wanted.target, plain_http=wanted.plain_http)}")
         return 0
