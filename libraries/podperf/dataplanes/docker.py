@@ -75,7 +75,8 @@ class Docker(KernelPods):
                 self._network(worker, "net2", number, left_of(number), from_right),
             ]
             pods.append(worker.pods.start(f"pod{number}", attachments, undo))
-        return self.forward(worker, pods, outside)
+        self.forward(worker, pods, outside)
+        return running_pods(worker, pods, published_entries(worker, outside), lambda: self.rules(worker))
 
     def join_ports(self, worker: Worker, outside: OutsideAddresses) -> None:
         """Let the worker route between the networks of the pods and its ports."""
@@ -83,7 +84,7 @@ class Docker(KernelPods):
         self._join(worker, worker.left, outside.left, outside.tester_left)
         self._join(worker, worker.right, outside.right, outside.tester_right)
 
-    def forward(self, worker: Worker, pods: Sequence[Pod], outside: OutsideAddresses) -> RunningDataPlane:
+    def forward(self, worker: Worker, pods: Sequence[Pod], outside: OutsideAddresses) -> None:
         """Let each pod send frames on to the next pod, and the outermost pods to the tester."""
         addresses, last = worker.addresses, len(pods)
         for number, pod in enumerate(pods, start=1):
@@ -94,7 +95,6 @@ class Docker(KernelPods):
             to_right = NextHop("net2", addresses.gateway_of(number))
             hops = {outside.tester_left: to_left, outside.tester_right: to_right}
             route_via(pod, addresses, {addresses.alone(each): hop for each, hop in hops.items()})
-        return running_pods(worker, pods, published_entries(worker, outside), lambda: self.rules(worker))
 
     def _join(self, worker: Worker, port: WorkerPort, address: str, tester: str) -> None:
         configure(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from ipaddress import ip_interface
 from typing import Any, ClassVar
 
@@ -20,7 +19,7 @@ from podperf.frames import AddressFamily
 from podperf.hosts.base import Host
 from podperf.hosts.linux import sysctl
 from podperf.model import Chain
-from podperf.pods import DEFAULT_NETWORK, EngineInterface
+from podperf.pods import DEFAULT_NETWORK
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.kernel import translate
 
@@ -38,32 +37,24 @@ class DockerBridge(Docker):
         return cls.daemon.lacking(host)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        outside, addresses, last = OutsideAddresses.of(chain, worker), worker.addresses, chain.pods
+        outside, last = OutsideAddresses.of(chain, worker), chain.pods
         daemon = self.daemon(worker, undo)
         self.join_ports(worker, outside)
         networks = [_network(segment, last) for segment in range(last + 1)]
         for segment, network in enumerate(networks):
-            gateway = addresses.on_segment(addresses.gateway_of(segment))
-            daemon.add_network(network, "bridge", gateway)
+            daemon.add_network(network, "bridge", segment)
         pods = []
         for number in range(1, last + 1):
-            ends = (
-                EngineInterface("net1", networks[number - 1], addresses.on_segment(addresses.right_of(number - 1))),
-                EngineInterface("net2", networks[number], addresses.on_segment(addresses.left_of(number))),
-            )
+            ends = daemon.ends_of(number, networks)
             published = published_ports(number, last, worker, outside, OTHER_PORT if last == 1 else SERVICE_PORT)
             # Podman publishes the ports of a container in its first network.
             outer_first = ends if number < last or last == 1 else ends[::-1]
             pods.append(daemon.pods.start_connected(f"pod{number}", outer_first, published, undo))
-        running = self.forward(replace(worker, pods=daemon.pods), pods, outside)
+        self.forward(worker, pods, outside)
         if last == 1:
             # An engine publishes all ports in one network of a container, here in the one of net1.
-            _send_left(pods[0], addresses, outside.tester_left, SERVICE_PORT)
-        running = replace(running, entries=published_entries(worker, outside, OTHER_PORT))
-        return _with_daemon(running, daemon, networks)
-
-    def rules(self, worker: Worker) -> Mapping[str, Any]:
-        return nat_rules(worker)
+            _send_left(pods[0], worker.addresses, outside.tester_left, SERVICE_PORT)
+        return _running(daemon, pods, outside, networks)
 
 
 class DockerDefaultBridge(DockerBridge):
@@ -84,9 +75,7 @@ class DockerDefaultBridge(DockerBridge):
             start = daemon.pods.start_by_default
             pods.append(start(f"pod{number}", "net1", addresses.version, published, undo))
         send_along(pods, addresses, outside, [str(pod.interfaces["net1"].address) for pod in pods])
-        ours = replace(worker, pods=daemon.pods)
-        running = running_pods(ours, pods, published_entries(worker, outside, OTHER_PORT), lambda: self.rules(worker))
-        return _with_daemon(running, daemon, [DEFAULT_NETWORK])
+        return _running(daemon, pods, outside, [DEFAULT_NETWORK])
 
 
 def _default_bridge(worker: Worker) -> Sequence[str]:
@@ -126,10 +115,15 @@ def _send_left(pod: Pod, addresses: ChainAddresses, next_left: str, port: int) -
     pod.host.do("nft", "add", "rule", addresses.ip, "podperf", "incoming", rule)
 
 
-def _with_daemon(running: RunningDataPlane, daemon: EngineDaemon, networks: Sequence[str]) -> RunningDataPlane:
-    return replace(
-        running, parts=[daemon], describe=lambda: {**running.describe(), daemon.engine: daemon.describe(networks)}
-    )
+def _running(
+    daemon: EngineDaemon, pods: Sequence[Pod], outside: OutsideAddresses, networks: Sequence[str]
+) -> RunningDataPlane:
+    worker = daemon.worker
+
+    def describe() -> Mapping[str, Any]:
+        return {**nat_rules(worker), daemon.engine: daemon.describe(networks)}
+
+    return running_pods(worker, pods, published_entries(worker, outside, OTHER_PORT), describe, [daemon])
 
 
 def _network(segment: int, last: int) -> str:

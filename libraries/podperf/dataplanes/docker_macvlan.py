@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import ClassVar
 
 from podperf.dataplanes.base import RunningDataPlane, Worker
@@ -13,7 +12,6 @@ from podperf.dataplanes.segments import forward_along, parent_interfaces
 from podperf.hosts.base import Host
 from podperf.hosts.linux import missing_link_type
 from podperf.model import Chain
-from podperf.pods import EngineInterface
 
 
 class DockerMacvlan(KernelPods):
@@ -27,20 +25,14 @@ class DockerMacvlan(KernelPods):
         return DockerDaemon.lacking(host) or missing_link_type(host, "macvlan")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        addresses, parents = worker.addresses, parent_interfaces(worker, chain)
+        parents = parent_interfaces(worker, chain)
         daemon = DockerDaemon(worker, undo)
         networks = [f"segment{segment}" for segment in range(chain.pods + 1)]
         for segment, network in enumerate(networks):
-            gateway = addresses.on_segment(addresses.gateway_of(segment))
-            daemon.add_network(network, "macvlan", gateway, parent=parents[segment])
-        pods = []
-        for number in range(1, chain.pods + 1):
-            ends = (
-                EngineInterface("net1", networks[number - 1], addresses.on_segment(addresses.right_of(number - 1))),
-                EngineInterface("net2", networks[number], addresses.on_segment(addresses.left_of(number))),
-            )
-            pods.append(daemon.pods.start_connected(f"pod{number}", ends, (), undo))
+            daemon.add_network(network, "macvlan", segment, parent=parents[segment])
+        pods = [
+            daemon.pods.start_connected(f"pod{number}", daemon.ends_of(number, networks), (), undo)
+            for number in range(1, chain.pods + 1)
+        ]
         entries = forward_along(pods, worker)
-        return running_pods(
-            replace(worker, pods=daemon.pods), pods, entries, lambda: {"docker": daemon.describe(networks)}, [daemon]
-        )
+        return running_pods(daemon.worker, pods, entries, lambda: {"docker": daemon.describe(networks)}, [daemon])

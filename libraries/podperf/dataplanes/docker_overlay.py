@@ -12,7 +12,7 @@ from ipaddress import ip_interface
 from typing import Any, ClassVar
 
 from podperf.dataplanes.base import RunningDataPlane, Worker
-from podperf.dataplanes.docker import OutsideAddresses, published_entries
+from podperf.dataplanes.docker import OutsideAddresses, nat_rules, published_entries
 from podperf.dataplanes.docker_bridge import OTHER_PORT, DockerBridge, published_ports, send_along
 from podperf.dataplanes.engine_daemons import DockerDaemon
 from podperf.dataplanes.kernel_state import network_of, running_pods
@@ -59,7 +59,7 @@ class DockerOverlay(DockerBridge):
         self.join_ports(worker, outside)
         for segment, daemon in enumerate(daemons, start=1):
             named = {"com.docker.network.bridge.name": OUTSIDE}
-            daemon.add_network(OUTSIDE, "bridge", addresses.on_segment(addresses.gateway_of(segment)), **named)
+            daemon.add_network(OUTSIDE, "bridge", segment, **named)
         _form_swarm(*daemons)
         network = ip_interface(addresses.on_segment(addresses.gateway_of(0))).network
         # Docker takes the headers of the tunnel off the MTU of an overlay network.
@@ -81,10 +81,10 @@ class DockerOverlay(DockerBridge):
         def describe() -> Mapping[str, Any]:
             nodes = [daemon.describe([NETWORK, OUTSIDE]) for daemon in daemons]
             at_second = {"second_node": network_of(second.host, addresses), "docker_of_second_node": nodes[1]}
-            return {**self.rules(worker), "docker": nodes[0], **at_second}
+            return {**nat_rules(worker), "docker": nodes[0], **at_second}
 
-        ours = replace(worker, pods=daemons[0].pods)
-        return running_pods(ours, pods, published_entries(worker, outside, OTHER_PORT), describe, daemons)
+        entries = published_entries(worker, outside, OTHER_PORT)
+        return running_pods(daemons[0].worker, pods, entries, describe, daemons)
 
 
 def _form_swarm(first: DockerDaemon, second: DockerDaemon) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from ipaddress import ip_interface
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from podperf.hosts.base import Completed, Host, json_answer, shell_script
 from podperf.hosts.linux import await_success
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack, unload_at_the_end
-from podperf.pods import DockerPods, EnginePods, PodmanPods
+from podperf.pods import DockerPods, EngineInterface, EnginePods, PodmanPods
 
 START_TIMEOUT = 60.0  # seconds, on an emulated CPU
 # Docker makes its rules for IPv4 only by default. Before version 27, those for IPv6 are an experiment.
@@ -44,7 +45,7 @@ class EngineDaemon(ABC):
         """`options` are further ones of the daemon's command line."""
         host, self.engine = worker.host, self.kind.engine
         folder, group = f"{worker.directory}/{self.engine}", f"podperf-{self.engine}"
-        self._host, self._mtu, address = host, worker.mtu, f"unix://{folder}/socket"
+        self._host, address = host, f"unix://{folder}/socket"
         unload_at_the_end(host, "br_netfilter", undo)
         before = host.ask("sh", "-c", _CONTROLLERS, assumed="").stdout.split()
         remove = ("sh", "-c", _REMOVE_GROUPS, "sh", group, *before)
@@ -54,6 +55,7 @@ class EngineDaemon(ABC):
         self._process = host.spawn(*_ALONE, *_PRIVATE, str(RUN_DIRECTORY), folder, *daemon)
         undo.callback(self._process.stop, 0.1)  # the daemon is alone with its processes and files
         self.pods = self.kind(host, host, *self._client(address), group=f"/{group}")
+        self.worker = replace(worker, pods=self.pods)
         answers = (*self.pods.command, *self.pods.probe)
         if not await_success(host, self._process, START_TIMEOUT, *answers):
             raise PodperfError(f"the daemon of {self.engine} did not start on {host.name}: {self._last_words()}")
@@ -79,9 +81,10 @@ class EngineDaemon(ABC):
     def _network_options(self, options: Mapping[str, str]) -> Sequence[str]:
         """The options of a new network, in the words of this engine. `options` are those of its driver."""
 
-    def add_network(self, name: str, driver: str, gateway: str, **options: str) -> None:
-        """Make a network of this driver. `gateway` is the address of its gateway, with the prefix length."""
-        address = ip_interface(gateway)
+    def add_network(self, name: str, driver: str, segment: int, **options: str) -> None:
+        """Make a network of this driver, with the addresses of a segment."""
+        addresses = self.worker.addresses
+        address = ip_interface(addresses.on_segment(addresses.gateway_of(segment)))
         self.do(
             *("network", "create", "--driver", driver),
             *(["--ipv6"] if address.version == 6 else []),
@@ -89,6 +92,12 @@ class EngineDaemon(ABC):
             *self._network_options(options),
             name,
         )
+
+    def ends_of(self, number: int, networks: Sequence[str]) -> tuple[EngineInterface, EngineInterface]:
+        """The interfaces of a pod in the networks of the two segments beside it."""
+        addresses, before = self.worker.addresses, number - 1
+        left, right = map(addresses.on_segment, (addresses.right_of(before), addresses.left_of(number)))
+        return EngineInterface("net1", networks[before], left), EngineInterface("net2", networks[number], right)
 
     def do(self, *words: str, assumed: str = "") -> Completed:
         """Let the daemon change something, by these words of the command line. `assumed` is the answer in a plan."""
@@ -140,7 +149,7 @@ class DockerDaemon(EngineDaemon):
         return "--host", address
 
     def _network_options(self, options: Mapping[str, str]) -> Sequence[str]:
-        return _options(**{"com.docker.network.driver.mtu": self._mtu}, **options)
+        return _options(**{"com.docker.network.driver.mtu": self.worker.mtu}, **options)
 
     def describe(self, networks: Sequence[str]) -> dict[str, Any]:
         """See EngineDaemon. `userland_proxies` counts the proxies of published ports."""
@@ -181,4 +190,4 @@ class PodmanService(EngineDaemon):
         return "--remote", "--url", address
 
     def _network_options(self, options: Mapping[str, str]) -> Sequence[str]:
-        return "--disable-dns", *_options(mtu=self._mtu, **options)
+        return "--disable-dns", *_options(mtu=self.worker.mtu, **options)
