@@ -199,7 +199,7 @@ def test_only_the_image_with_netperf_asks_for_packages_that_are_not_free(
 ) -> None:
     for image, asked in ((pod_image.POD, []), (pod_image.WITH_NETPERF, [f"--components={components}"])):
         host = ScriptedHost(patient=True)
-        pod_image._gather(host, {"ID": distribution, "VERSION_CODENAME": "n"}, image.packages, tmp_path / "tar")
+        pod_image._gather(host, {"ID": distribution, "VERSION_CODENAME": "n"}, image, tmp_path / "tar")
         (command,) = [each for each in host.commands if "mmdebstrap" in each and "which" not in each]
         assert [each for each in command.split() if each.startswith("--components")] == asked
 

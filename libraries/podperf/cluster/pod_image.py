@@ -15,7 +15,7 @@ import tarfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import distribution as distribution_named
@@ -40,8 +40,6 @@ _USERS_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
 CACHE = (_USERS_CACHE if os.geteuid() else Path("/var/cache")) / "podperf/image"
 # busybox is the shell, and iperf3 is for application traffic. The tester needs no library.
 PACKAGES = ("busybox-static", "ethtool", "iperf3", "iproute2")
-NETPERF = "netperf"
-_NETPERFS_COMPONENTS = {"debian": "main,non-free", "ubuntu": "main,universe,multiverse"}  # of the archive
 TESTER = "usr/bin/podperf-tester"
 APPLETS = (
     *("cat", "echo", "env", "grep", "head", "ls", "mkdir", "mkfifo", "nproc", "ping", "sed", "sh", "sleep"),
@@ -77,12 +75,16 @@ class PodImage:
     """Everything that decides what is in an image, beside the distribution and the tester.
 
     `files` are beside the tester. `left_out` are files and folders of the packages, as patterns of fnmatch.
+    `components` of the archive have the packages, by the distribution; by default the usual ones. `check` raises
+    Unavailable if the archive of the unpacked packages does not fit this machine.
     """
 
     name: str
     packages: tuple[str, ...]
     files: Callable[[], Sequence[ImageFile]]
     left_out: tuple[str, ...] = _LEFT_OUT
+    components: Mapping[str, str] = field(default_factory=dict)
+    check: Callable[[Path], None] = lambda packages: None
 
 
 def ready_image(host: Host, say: Callable[[str], None], wanted: PodImage) -> Archive:
@@ -96,8 +98,7 @@ def ready_image(host: Host, say: Callable[[str], None], wanted: PodImage) -> Arc
     archive = CACHE / f"{tag}.tar"
     if archive.exists():
         return read_archive(archive)
-    if wanted is WHOLE:
-        _check_python(packages)
+    wanted.check(packages)
     with ExitStack() as undo:
         half = half_made(host, CACHE / tag, undo)
         command = ["/bin/busybox", "sleep", "2147483647"]
@@ -117,7 +118,7 @@ def _packages(host: Host, wanted: PodImage, say: Callable[[str], None]) -> Path:
     with ExitStack() as undo:
         half = half_made(host, CACHE / tag, undo)
         say(f"image: unpacking the packages {', '.join(names)} of {distribution['PRETTY_NAME']}; none is installed")
-        _gather(host, distribution, names, half / "packages.tar")
+        _gather(host, distribution, wanted, half / "packages.tar")
         kept = half / "kept.tar"
         kept.write_bytes(filtered((half / "packages.tar").read_bytes(), wanted.left_out))
         kept.replace(archive)
@@ -154,9 +155,10 @@ def _applets() -> list[ImageFile]:
 
 
 POD = PodImage(IMAGE, PACKAGES, _applets)
-WITH_NETPERF = PodImage(NETPERF_IMAGE, (*PACKAGES, NETPERF), _applets)
+_WITH_NON_FREE = {"debian": "main,non-free", "ubuntu": "main,universe,multiverse"}
+WITH_NETPERF = PodImage(NETPERF_IMAGE, (*PACKAGES, "netperf"), _applets, components=_WITH_NON_FREE)
 DPDK = PodImage(DPDK_IMAGE, DPDK_PACKAGES, _applets, _LEFT_OUT_BESIDE_DPDK)
-WHOLE = PodImage(WHOLE_IMAGE, WHOLE_PACKAGES, podperf_files)
+WHOLE = PodImage(WHOLE_IMAGE, WHOLE_PACKAGES, podperf_files, check=_check_python)
 
 
 def _files_of(path: Path) -> Iterator[Path]:
@@ -211,14 +213,14 @@ def _tester() -> bytes:
         raise PodperfError("the tester is not built yet; once: sudo ./podperf set-up") from error
 
 
-def _gather(host: Host, distribution: Mapping[str, str], packages: Sequence[str], tar: Path) -> None:
+def _gather(host: Host, distribution: Mapping[str, str], wanted: PodImage, tar: Path) -> None:
     """Unpack the packages, with those that they need, into an archive. No program of theirs runs, so nobody needs to be
     root for that."""
     if host.ask("which", "mmdebstrap", check=False).exit_code:
         raise Unavailable("the package mmdebstrap makes the image of the pods; once: apt-get install mmdebstrap")
     mirror = [MIRROR] if distribution["ID"] == "debian" else []
-    include = [f"--include={','.join(packages)}"]
-    if NETPERF in packages and (components := _NETPERFS_COMPONENTS.get(distribution["ID"])):
+    include = [f"--include={','.join(wanted.packages)}"]
+    if components := wanted.components.get(distribution["ID"]):
         include.append(f"--components={components}")
     command = ("mmdebstrap", *_UNPACK, *include, distribution["VERSION_CODENAME"], str(tar), *mirror)
     try:
