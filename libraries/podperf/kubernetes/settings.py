@@ -251,6 +251,11 @@ class KubernetesSettings(ClusterSettings):
         return self.host is None
 
     @property
+    def pod_to_pod(self) -> bool:
+        """Whether frames go between two pods, without Services and NetworkPolicies."""
+        return self.destination == "pod" and not self.network_policies
+
+    @property
     def security_level(self) -> SecurityLevel:
         """See ClusterSettings. The tester needs CAP_NET_RAW, which `restricted` forbids."""
         return level_of(self.wishes, "privileged" if self.receive_threads or self.host_network else "baseline")
@@ -346,14 +351,20 @@ def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
     security = secured(OF_TESTER, settings["security_context"])
     for key, allowed in pod_keys.lacks(security, ("NET_RAW",)):
         raise WrongSetting("security_context", *key, allowed=allowed)
+    own_interface = {"destination": "pod", "network_policies": 0, "receive_threads": False}
     if settings["networks"]:
-        _refuse_beside_networks(settings)
+        usual, why = own_interface | {"host_network": False}, "with `networks`: others know only eth0 of the pods"
+        _demand(settings, usual, why)
     if settings["other_services"] and settings["destination"] != "service":
         raise WrongSetting("other_services", allowed="0 without `destination: service`")
     if settings["new_flows"] and (settings["network_policies"] or settings["destination"] == "host"):
         raise WrongSetting("new_flows", allowed="false with `network_policies`, and with `destination: host`")
     if settings["host_network"]:
-        _refuse_within_host_network(settings)
+        if (len(settings.get("node_names", ())) or settings["nodes"]) != 2:
+            allowed = "2 with `host_network`, as two pods of one node would have one interface"
+            raise WrongSetting("nodes", allowed=allowed)
+        why = "with `host_network`, as the pods have no network of their own"
+        _demand(settings, own_interface | {"new_flows": False}, why)
     if settings["destination"] != "host":
         if "host" in settings:
             raise WrongSetting("host", allowed="only with `destination: host`")
@@ -366,22 +377,10 @@ def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
         raise WrongSetting("network_policies", allowed="0 with `destination: host`, as policies select pods")
 
 
-def _refuse_beside_networks(settings: Mapping[str, Any]) -> None:
-    """Services, NetworkPolicies and receive threads of a cluster belong to the pods' own interface."""
-    others = {"destination": "pod", "network_policies": 0, "receive_threads": False, "host_network": False}
-    for key, usual in others.items():
-        if settings[key] != usual:
-            raise WrongSetting(key, allowed=f"{str(usual).lower()} with `networks`: others know only eth0 of the pods")
-
-
-def _refuse_within_host_network(settings: Mapping[str, Any]) -> None:
-    if (len(settings.get("node_names", ())) or settings["nodes"]) != 2:
-        raise WrongSetting("nodes", allowed="2 with `host_network`, as two pods of one node would have one interface")
-    others = {"destination": "pod", "network_policies": 0, "receive_threads": False, "new_flows": False}
-    for key, usual in others.items():
-        if settings[key] != usual:
-            allowed = f"{str(usual).lower()} with `host_network`, as the pods have no network of their own"
-            raise WrongSetting(key, allowed=allowed)
+def _demand(settings: Mapping[str, Any], values: Mapping[str, Any], why: str) -> None:
+    for key, value in values.items():
+        if settings[key] != value:
+            raise WrongSetting(key, allowed=f"{str(value).lower()} {why}")
 
 
 Isolation = Literal["none", "shared", "exclusive"]

@@ -76,7 +76,7 @@ PROBES_A_SECOND, PROBE_TIME = 1000.0, 0.02  # frames/s and seconds
 MOST_FLOWS = 16_352  # UDP source ports from 49184 on
 _FROM = dict(zip(SIDES, Direction, strict=True))  # the direction of the frames that a side sends
 _SHARED = "the kernel forwards each frame on the sender's CPU, in the sender's own time (softirq)"
-_CPU_MODEL = "grep -m 1 'model name' /proc/cpuinfo || :"  # not every architecture has one
+_CPU_MODEL = "grep -m 1 'model name' /proc/cpuinfo || :"  # `model name : …`; not every architecture has one
 
 
 class KubernetesTester:
@@ -99,13 +99,13 @@ class KubernetesTester:
             place = RunNamespace(self._api, settings.namespace)
             self._undo.callback(place.close)
             self._place = place
-            self.pods = self._start(settings)
-            self._outside = self._start_outside(settings, outside)
+            self.pods = self._start()
+            self._outside = self._start_outside(outside)
             ends = {each.side: each for each in (*self.pods.values(), self._outside) if each is not None}
             self.ports: Mapping[str, TesterEnd] = ends
             self._remark = None if settings.receive_threads else _SHARED
             if settings.receive_threads:
-                self._start_receive_threads(settings)
+                self._start_receive_threads()
             self._numbers = count(random.randrange(65536))
             self._pair = EndPair(self.ports, self._numbers)
             self._services: dict[str, Address] = {}  # of the last family that was prepared, by the side of the pod
@@ -114,7 +114,7 @@ class KubernetesTester:
             family = self._first_family()
             self._start_other_services(family)
             self._prepare(family)
-            if self._settings.network_policies:
+            if settings.network_policies:
                 self._start_policies(family)
         except BaseException:
             self._undo.close()
@@ -129,13 +129,13 @@ class KubernetesTester:
         assert isinstance(site.settings.kind, KubernetesSettings)
         return cls(site.settings.kind, Outside(site.host, site.cpus))
 
-    def _start(self, settings: KubernetesSettings) -> Mapping[str, PodPort]:
+    def _start(self) -> Mapping[str, PodPort]:
         """The pods. Without names of nodes, the scheduler chooses the node of the first one, and the second one goes
         there or to another node.
 
         The second pod is made when the first one runs. So two runs that wait for each other's nodes do so in the order
         of the topologies' names of nodes: if this order is the same in all runs, one of them always goes on."""
-        ports: dict[str, PodPort] = {}
+        settings, ports = self._settings, dict[str, PodPort]()
         node = None
         for side, wanted in zip(pods_of(settings), named_nodes(settings), strict=False):
             node = wanted or node
@@ -160,13 +160,13 @@ class KubernetesTester:
             _placement(ports[side]).demand(settings.wishes.cpus, f"pod {name} on {facts.node}")
         return ports
 
-    def _start_receive_threads(self, settings: KubernetesSettings) -> None:
+    def _start_receive_threads(self) -> None:
         run, owners = self._place.run, self._place.owners
         for side, port in self.pods.items():
             port.execute(*WITHOUT_TSO)
             there, own = map(int, port.execute(*INDICES).split())  # a privileged pod reads these words
             indices = [str(there), str(own)]
-            pod = thread_starter(side, run, owners, settings.wishes, port.facts.node, indices)
+            pod = thread_starter(side, run, owners, self._settings.wishes, port.facts.node, indices)
             self._place.start(pod)
             await_phase(self._place, pod["metadata"]["name"], "Succeeded")
 
@@ -191,9 +191,14 @@ class KubernetesTester:
             self._entries[family] = entries
         return self._entries[family]
 
+    @property
+    def _last_pod(self) -> PodFacts:
+        """The right pod, or the only one if a host is outside."""
+        return self.pods[max(self.pods)].facts
+
     def _start_other_services(self, family: AddressFamily) -> None:
         """They are made before those of the pods, so that the cluster knows all of them when it knows these."""
-        pod = self.pods[max(self.pods)].facts.name
+        pod = self._last_pod.name
         for each in other_services(self._settings.other_services, pod, self._place.run, self._place.owners, family):
             self._place.start_service(each)
 
@@ -207,11 +212,11 @@ class KubernetesTester:
             for side, pod in names.items()
         }
 
-    def _start_outside(self, settings: KubernetesSettings, outside: Outside | None) -> OutsidePort | None:
-        if settings.host is None:
+    def _start_outside(self, outside: Outside | None) -> OutsidePort | None:
+        if self._settings.host is None:
             return None
         assert outside is not None
-        port = OutsidePort(outside, settings.host)
+        port = OutsidePort(outside, self._settings.host)
         self._undo.callback(port.close)
         return port
 
@@ -292,12 +297,12 @@ class KubernetesTester:
         if not own_agents.can_restart():
             return ""
         with suppress(ApiError):
-            node = self._api.ask("GET", f"/api/v1/nodes/{self.pods[max(self.pods)].facts.node}")
+            node = self._api.ask("GET", f"/api/v1/nodes/{self._last_pod.node}")
             return word(within(node, "metadata", "annotations", own_agents.WORD))
         return ""
 
     def _restart_agent(self, undo: ExitStack) -> None:
-        own_agents.restart_agent(self._agent_word, self.pods[max(self.pods)].facts.node)
+        own_agents.restart_agent(self._agent_word, self._last_pod.node)
 
     def _add_policies(self, undo: ExitStack) -> None:
         undo.callback(self._place.delete_policies, ADDED)
@@ -306,7 +311,7 @@ class KubernetesTester:
 
     def _add_endpoint(self, undo: ExitStack) -> None:
         """Flows that the cluster tracks keep their pod. New ones would go to either."""
-        there = self._place.pod(self.pods[max(self.pods)].facts.name)
+        there = self._place.pod(self._last_pod.name)
         pod = added_endpoint(there, self._place.run, self._place.owners, self._settings)
         name = pod["metadata"]["name"]
         self._place.start(pod)
@@ -418,8 +423,7 @@ class KubernetesTester:
     def _pairs(self) -> Iterator[PodPairs]:
         """Pairs beside the tester's own pods, which do nothing meanwhile."""
         settings = self._settings
-        alone = len(self.pods) < len(SIDES) or settings.destination != "pod" or settings.network_policies
-        if alone or settings.host_network or settings.receive_threads:
+        if not settings.pod_to_pod or settings.host_network or settings.receive_threads:
             raise Unavailable(
                 "many pairs are pods with networks of their own, without Services, NetworkPolicies and receive threads"
             )
@@ -430,7 +434,7 @@ class KubernetesTester:
     @contextmanager
     def _ends(self) -> Iterator[tuple[ChainEnd, ChainEnd]]:
         """The two pods, by the addresses of the interfaces under test. TCP goes from pod to pod only."""
-        if len(self.pods) < len(SIDES) or self._settings.destination != "pod" or self._settings.network_policies:
+        if not self._settings.pod_to_pod:
             raise Unavailable("application traffic goes between two pods, without Services and NetworkPolicies")
         family = self._first_family()
         places = ((pod.place, str(pod.address(family))) for pod in self.pods.values())
@@ -489,7 +493,7 @@ class KubernetesTester:
         yield "mtu", port.mtu
         yield "route_mtu", port.route_mtu(self._far(port, next(iter(self._entries))))
         yield "kernel", port.execute("cat", "/proc/sys/kernel/osrelease").strip()
-        yield "cpu_model", _value(port.execute("sh", "-c", _CPU_MODEL))
+        yield "cpu_model", port.execute("sh", "-c", _CPU_MODEL).partition(":")[2].strip()
 
     def close(self) -> None:
         self._broken = True
@@ -498,8 +502,3 @@ class KubernetesTester:
 
 def _placement(port: PodPort) -> PodPlacement:
     return PodPlacement.of(port.execute("sh", "-c", READ))
-
-
-def _value(line: str) -> str:
-    """The value in a line such as `model name : ...` of /proc/cpuinfo."""
-    return line.partition(":")[2].strip()
