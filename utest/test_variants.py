@@ -325,8 +325,8 @@ def test_the_caller_of_sudo_gets_a_new_folder_and_none_that_was_there(
 ) -> None:
     """`--output /srv` would give everything in /srv away."""
     given: list[Path] = []
-    monkeypatch.setattr(compare_command.Owner, "caller", lambda _: Owner(os.getuid(), os.getgid()))
-    monkeypatch.setattr(compare_command, "hand_over", lambda results, _: given.append(results))
+    monkeypatch.setattr(Owner, "caller", lambda _: Owner(os.getuid(), os.getgid()))
+    monkeypatch.setattr("run_command.preparation.hand_over", lambda results, _: given.append(results))
     monkeypatch.setattr(compare_command, "compare", lambda *_: costs(9000, 9000))
     folder = tmp_path / "results"
     if not is_new:

@@ -37,6 +37,11 @@ _TOPOLOGY = re.compile(r"[^-].*\.ya?ml")
 _NO_TOPOLOGY = re.compile(r"TOPOLOGY:\s*", re.IGNORECASE)
 
 
+def new_folder(now: datetime) -> Path:
+    """The folder for the results of a command that starts now."""
+    return RESULTS / f"{now:%Y-%m-%dT%H-%M-%S}.{now.microsecond // 1000:03}"
+
+
 @dataclass(frozen=True)
 class Command:
     """The parsed command line: `options` are Robot Framework's by their long names, the other fields podperf's own."""
@@ -95,7 +100,7 @@ class Command:
             options |= {"output": "NONE", "log": "NONE", "report": "NONE"}
         else:
             options = {"xunit": "xunit.xml", **options}
-        options.setdefault("outputdir", str(RESULTS / f"{now:%Y-%m-%dT%H-%M-%S}.{now.microsecond // 1000:03}"))
+        options.setdefault("outputdir", str(new_folder(now)))
         options["pythonpath"] = [str(ROOT / "libraries"), str(ROOT / "resources"), *given.get("pythonpath", ())]
         options["variable"] = [f"TOPOLOGY:{TOPOLOGIES / 'local.yaml'}", *given.get("variable", ())]
         if self.version:

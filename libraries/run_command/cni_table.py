@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
@@ -10,7 +9,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +20,13 @@ from podperf.cluster.lifecycle import ClusterState
 from podperf.cluster.parts import ALL_NETWORKS, network_named, ready_programs
 from podperf.cluster.pod_image import POD, ready_image
 from podperf.errors import ExitCode, PodperfError, Unavailable
-from podperf.experiments.host_share import ClusterWay, HostShare
+from podperf.experiments.contender import SMALLEST
+from podperf.experiments.host_share import CLUSTER, ClusterWay, HostShare
 from podperf.frames import AddressFamily
 from podperf.hosts.local import LocalHost
-from podperf.kubernetes.tester import KubernetesTester
-from podperf.model import Chain, FrameSize
+from podperf.kubernetes.pod_network import PodNetwork
+from podperf.model import FrameSize
 from podperf.nearness import optional_path
-from podperf.ownership import Owner, hand_over, note_caller
 from podperf.printable import printable
 from podperf.progress import Progress
 from podperf.records import Outcome
@@ -38,11 +36,10 @@ from podperf.report.files import write_file, write_report
 from podperf.run import Run, Session, TestIdentity
 from podperf.terminal import columns, say
 from podperf.testbed.access import read_topology
-from run_command.arguments import RESULTS, ROOT
-from run_command.preparation import make_results_folder
+from run_command.arguments import ROOT
+from run_command.preparation import results_folder
 
 NAME = "cni-table"
-SMALLEST = FrameSize.parse(64)
 INTERRUPTED = "interrupted"
 _IDLE = 5.0  # seconds in which the agents of an idle cluster are watched
 
@@ -82,23 +79,17 @@ def main(options: Namespace) -> int:
     networks = [network_named(name) for name in options.networks] or list(ALL_NETWORKS)
     if lifecycle.running():
         raise PodperfError("a cluster runs already, and this command starts its own: `podperf cluster down` ends it")
-    results = options.output or RESULTS / f"{datetime.now():%Y-%m-%dT%H-%M-%S}"
-    caller = None if results.exists() else Owner.caller(os.environ)  # an existing folder may have files of others
-    make_results_folder(results, {}, "output")
-    if caller is not None:
-        note_caller(results, caller)
     began, found = time.monotonic(), list[NetworkRow]()
-    try:
-        for number, network in enumerate(networks, start=1):
-            say(f"{NAME}: {network.title}, {number} of {len(networks)}")
-            # Figures from before an interrupt stay.
-            found.append(row := NetworkRow(network.title, reason=INTERRUPTED))
-            _measure(network, results / network.title.replace(":", "-"), row)
-    finally:
-        if found:
-            _write(found, results, time.monotonic() - began)
-        if caller is not None:
-            hand_over(results, caller)
+    with results_folder(options.output) as results:
+        try:
+            for number, network in enumerate(networks, start=1):
+                say(f"{NAME}: {network.title}, {number} of {len(networks)}")
+                # Figures from before an interrupt stay.
+                found.append(row := NetworkRow(network.title, reason=INTERRUPTED))
+                _measure(network, results / network.title.replace(":", "-"), row)
+        finally:
+            if found:
+                _write(found, results, time.monotonic() - began)
     return ExitCode.NOT_DONE if any(row.reason for row in found) else ExitCode.FINE
 
 
@@ -173,10 +164,12 @@ def _run(kubeconfig: Path, folder: Path) -> Iterator[Run]:
 
 def _network(run: Run) -> tuple[str, int]:
     """What the cluster shows of its network, and the MTU of frames between pods on two nodes."""
-    tester = run.session.equipment.testbed.tester_with_ports()
-    assert isinstance(tester, KubernetesTester)
-    pod = tester.describe()["pods"]["left"]
-    return tester.network.words, pod["route_mtu"] or pod["mtu"]  # a route without an MTU has that of the interface
+    tester = run.session.equipment.testbed.tester_with_ports().describe()
+    pod, network = tester["pods"]["left"], dict(tester["cluster"]["network"])
+    del network["encapsulation_bytes"]
+    return PodNetwork(**network).words, pod["route_mtu"] or pod[
+        "mtu"
+    ]  # a route without an MTU has that of the interface
 
 
 def _compared(way: ClusterWay, run: Run, folder: Path) -> HostShare:
@@ -191,7 +184,7 @@ def _compared(way: ClusterWay, run: Run, folder: Path) -> HostShare:
 def _searched(place: str, pods: Mapping[str, Any], run: Run) -> RowFigures:
     """NDR, PDR and CPU time a frame of pods, and the latency: between two nodes that of round trips."""
     with _test(run, name := f"pod to pod, {place}") as ended:
-        run.begin_test(TestIdentity(name, NAME, ("ndrpdr",)), Chain("external", 0), SMALLEST, pods=pods)
+        run.begin_test(TestIdentity(name, NAME, ("ndrpdr",)), CLUSTER, SMALLEST, pods=pods)
         run.measurement.ndr_and_pdr()
         run.measurement.latency()
         run.measurement.cpu_time()

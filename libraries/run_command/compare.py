@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
 import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +16,6 @@ from podperf.errors import BadArguments, PodperfError, Unavailable
 from podperf.experiments.comparison import ComparisonOutcome, VariantComparison, VariantResult, exact_outcome
 from podperf.experiments.comparison_files import load_comparison
 from podperf.nearness import optional_path, proposed_paths
-from podperf.ownership import Owner, hand_over, note_caller
 from podperf.printable import printable
 from podperf.progress import Progress
 from podperf.records import Outcome
@@ -29,8 +25,8 @@ from podperf.run import Run, Session, TestIdentity
 from podperf.terminal import columns, wants_colour
 from podperf.testbed.access import read_topology
 from podperf.topology import Topology
-from run_command.arguments import RESULTS, ROOT, TOPOLOGIES
-from run_command.preparation import make_results_folder, set_up_machines
+from run_command.arguments import ROOT, TOPOLOGIES
+from run_command.preparation import results_folder, set_up_machines
 
 COMPARISONS = ROOT / "comparisons"
 SUITE, TAG = "podperf compare", "comparison"
@@ -84,25 +80,13 @@ def _compare(wanted: Namespace) -> int:
         set_up_machines(
             {topology, *(variant.topology for variant in comparison.variants if variant.topology is not None)}
         )
-    now = datetime.now()
-    results = wanted.output or RESULTS / f"{now:%Y-%m-%dT%H-%M-%S}.{now.microsecond // 1000:03}"
-    is_new = not results.exists()  # an existing folder may have files of others
-    make_results_folder(results, {}, "output")
-    caller = Owner.caller(os.environ) if is_new else None
-    if caller is not None:
-        note_caller(results, caller)
-    try:
+    with results_folder(wanted.output) as results:
         result = compare(comparison, topology, results, Progress())
         print(comparison_table(result, width=columns(sys.stdout), colour=wants_colour(sys.stdout)), end="\n\n")
         print(printable(str(write_comparison(result, results))), flush=True)
         if result.exact and len(result.variants) > 1:
             _tell_functions({each.variant.name: each.record for each in result.variants}, results)
         return exit_code(result)
-    finally:
-        if caller is not None:
-            hand_over(results, caller)
-        with suppress(OSError):  # a folder with results is not empty
-            results.rmdir()
 
 
 def _tell_functions(records: Mapping[str, str], results: Path) -> None:

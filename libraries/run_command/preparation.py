@@ -4,17 +4,39 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from podperf.closed_paths import content_open_to_others, open_to_others
 from podperf.errors import BadArguments, PodperfError
+from podperf.ownership import Owner, hand_over, note_caller
 from podperf.testers import TESTERS
 from podperf.topology import load_topology
-from run_command.arguments import ROOT
+from run_command.arguments import ROOT, new_folder
 
 _FILES = ("output", "log", "report", "xunit", "debugfile")  # options of Robot Framework that name a file
+
+
+@contextmanager
+def results_folder(output: Path | None) -> Iterator[Path]:
+    """The folder `--output` of results, or a new one. At the end a folder that is new belongs to the caller of sudo. A
+    folder without results is removed."""
+    results = output or new_folder(datetime.now())
+    is_new = not results.exists()  # an existing folder may have files of others
+    make_results_folder(results, {}, "output")
+    caller = Owner.caller(os.environ) if is_new else None
+    if caller is not None:
+        note_caller(results, caller)
+    try:
+        yield results
+    finally:
+        if caller is not None:
+            hand_over(results, caller)
+        with suppress(OSError):  # a folder with results is not empty
+            results.rmdir()
 
 
 def make_results_folder(results: Path, files: Mapping[str, Any], option: str = "outputdir") -> None:
