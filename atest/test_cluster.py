@@ -107,13 +107,9 @@ MEASURING = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from podperf.kubernetes.manifests import PodWishes
-from podperf.methods.reconfiguration import Outage
-from podperf.methods.trials import ValidTrials
-from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
+from podperf.kubernetes.settings import IMAGE, KubernetesSettings
 from podperf.kubernetes.tester import KubernetesTester
-from podperf.kubernetes.tester_objects import thread_starter
-from podperf.kubernetes.settings import IMAGE
-from podperf.kubernetes.settings import KubernetesSettings
+from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
 tester = KubernetesTester(KubernetesSettings(PodWishes(IMAGE), sys.argv[2], destination="service"))
 while True:
     tester.measure(Trial(AddressedTraffic(TrafficProfile(FrameSize.parse(64))), 1000.0, 1.0))
