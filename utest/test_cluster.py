@@ -38,7 +38,7 @@ from podperf.cluster.hierarchies import (
 )
 from podperf.cluster.inside import listen, relay
 from podperf.cluster.layout import ClusterLayout, ClusterNetwork, ClusterPrograms
-from podperf.cluster.parts import ALL_NETWORKS, DEFAULT, NETWORKS, PARTS, bird, chosen, flannel, network_named
+from podperf.cluster.parts import ALL_NETWORKS, DEFAULT, NETWORKS, PARTS, chosen, network_named
 from podperf.cluster.programs import KUBERNETES, GoModule, go_version
 from podperf.errors import BadArguments, PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
@@ -180,8 +180,7 @@ def test_a_network_says_which_link_type_the_kernel_lacks(
     title: str, refused: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked: list[str] = []
-    for module in (flannel, bird):
-        monkeypatch.setattr(module, "missing_link_type", lambda _, kind, *__: asked.append(kind) or f"no {kind} here")
+    monkeypatch.setattr(layout, "missing_link_type", lambda _, kind, *__: asked.append(kind) or f"no {kind} here")
     monkeypatch.setattr(iptables, "_BRIDGED", tmp_path)
     network = network_named(title)
     if refused:

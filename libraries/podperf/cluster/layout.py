@@ -1,4 +1,4 @@
-"""The cluster as data: its nodes, addresses, folders, programs and parts. No I/O."""
+"""The cluster as data: its nodes, addresses, folders, programs and parts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from secrets import token_hex
 from typing import Any, ClassVar
 
 from podperf.cluster.programs import GoModule
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
+from podperf.hosts.linux import missing_link_type
 from podperf.kubernetes.api import Api
 
 FOLDER = Path("/var/lib/podperf-cluster")  # everything of the cluster that runs; the cache has its programs
@@ -133,6 +134,13 @@ class ClusterNetwork(ClusterPart):
     def title(self) -> str:
         """The name, with the mode: a value of `cluster up --network`."""
         return ":".join(filter(None, (self.name, self.mode)))
+
+    def demand(self, host: Host) -> None:
+        if self.encapsulations.get(self.mode) != "VXLAN":
+            return
+        if why := missing_link_type(host, "vxlan", "id", "1", "dstport", "8472"):
+            without = next(mode for mode in self.modes if mode not in self.encapsulations)
+            raise Unavailable(f"{why}; modprobe vxlan, or choose {self.name}:{without}")
 
     def tells(self) -> Mapping[str, str]:
         return {

@@ -27,7 +27,6 @@ from podperf.testbed.scenarios import SCENARIOS
 # Two published figures have an order only if they differ by more than this share, because no document says how well the
 # figures repeat.
 CLEAR_DIFFERENCE = 0.1
-RELEVANT_DIFFERENCE = 0.05  # of rates measured here
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,11 @@ from typing import Any, ClassVar
 
 from podperf.cluster.layout import ClusterLayout, ClusterNetwork, ClusterNode
 from podperf.cluster.parts.plain import addresses, routes_to_others
-from podperf.errors import PodperfError, Unavailable
-from podperf.hosts.base import Host
-from podperf.hosts.linux import missing_link_type
+from podperf.errors import PodperfError
 
 _AS = 64512  # of all nodes: their sessions are internal ones (iBGP)
 _SETTINGS = "bird.conf"
 _TUNNEL, _TUNNEL_MTU = "vxlan.nodes", 1450
-_TUNNEL_SETTINGS = ("id", "4096", "dstport", "4789")
 
 
 class Bird(ClusterNetwork):
@@ -34,10 +31,6 @@ class Bird(ClusterNetwork):
         *("libgssapi-krb5-2", "libkrb5-3", "libk5crypto3", "libkrb5support0", "libcom-err2", "libkeyutils1"),
     )
 
-    def demand(self, host: Host) -> None:
-        if self._encapsulated and (why := missing_link_type(host, "vxlan", *_TUNNEL_SETTINGS)):
-            raise Unavailable(f"{why}; modprobe vxlan, or choose bird:plain")
-
     @property
     def _encapsulated(self) -> bool:
         return self.mode == "vxlan"
@@ -49,7 +42,7 @@ class Bird(ClusterNetwork):
     def network_commands(self, nodes: Sequence[ClusterNode]) -> Iterator[tuple[str, ...]]:
         for node in nodes if self._encapsulated else ():
             inside = ("ip", "-n", node.name)
-            tunnel = ("type", "vxlan", *_TUNNEL_SETTINGS, "local", node.addresses[0])
+            tunnel = ("type", "vxlan", "id", "4096", "dstport", "4789", "local", node.addresses[0])
             yield (*inside, "link", "add", _TUNNEL, "mtu", str(_TUNNEL_MTU), *tunnel)
             for address, length in zip(_in_tunnel(node), (24, 64), strict=True):
                 yield (*inside, "address", "add", f"{address}/{length}", "dev", _TUNNEL, "nodad")

@@ -16,7 +16,6 @@ from podperf.cluster.parts.plain import routes_exist
 from podperf.cluster.programs import GoModule
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
-from podperf.hosts.linux import missing_link_type
 from podperf.kubernetes.api import Api
 from podperf.kubernetes.known_networks import CILIUM
 from podperf.kubernetes.run_namespace import until
@@ -95,9 +94,7 @@ class Cilium(ClusterNetwork):
                 "Cilium's BPF programs need control groups of version 2: mkdir -p /sys/fs/cgroup/unified && mount -t "
                 "cgroup2 cgroup2 /sys/fs/cgroup/unified"
             )
-        tunnel = self.settings.get("tunnel-protocol")
-        if tunnel is not None and (why := missing_link_type(host, tunnel, "id", "1", "dstport", "8472")):
-            raise Unavailable(f"{why}; modprobe {tunnel}, or choose {self.name}:native")
+        super().demand(host)
 
     def tells(self) -> Mapping[str, str]:
         replaced = {"service_proxy": self.name, "service_proxy_mode": "eBPF"} if self.replaces() else {}

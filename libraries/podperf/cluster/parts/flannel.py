@@ -11,9 +11,7 @@ from podperf.cluster import iptables
 from podperf.cluster.layout import ADMINISTRATORS, PODS, ClusterLayout, ClusterNetwork, ClusterNode
 from podperf.cluster.parts.plain import routes_to_others
 from podperf.cluster.programs import GoModule
-from podperf.errors import Unavailable
 from podperf.hosts.base import Host
-from podperf.hosts.linux import missing_link_type
 
 _AGENT = "github.com/flannel-io/flannel"
 _PLUGINS = "github.com/containernetworking/plugins"
@@ -39,9 +37,7 @@ class Flannel(ClusterNetwork):
 
     def demand(self, host: Host) -> None:
         iptables.demand_bridged()
-        settings = {"vxlan": ("id", "1", "dstport", "8472")}.get(self.mode)
-        if settings is not None and (why := missing_link_type(host, self.mode, *settings)):
-            raise Unavailable(f"{why}; modprobe {self.mode}, or choose flannel:host-gw")
+        super().demand(host)
 
     def plugins(self) -> Mapping[str, Path]:
         _, plugin = self.programs
