@@ -166,8 +166,8 @@ def with_suites(page: str) -> str:
         page = page.replace(row, f"{row[:-2]}{''.join(f', {name}' for name in names if name not in row)} |")
     *others, last = attached_by_plugins()
     said = (
-        f"**CNI plug-ins** of the distribution attach the pods of {', '.join(others)} and {last}. podperf itself "
-        "attaches the pods of all other data planes, because no plug-in of the distribution does it."
+        f"**CNI plug-ins** of the distribution attach the pods of {', '.join(others)} and {last}. Docker and "
+        "Podman attach the pods of their own networks. podperf itself attaches the pods of all other data planes."
     )
     return re.sub(r"^\*\*CNI plug-ins\*\*(.+\n)+", lambda _: fill(said, 120) + "\n", page, flags=re.MULTILINE)
 
