@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from statistics import median
 from typing import Any, Self
 
 from podperf.model import FrameSize, l1_bit_rate
@@ -591,6 +592,11 @@ class Measured:
     unfinished: bool = False
     doubt: str = ""
     aggregate: float | None = None
+
+    @classmethod
+    def median_of(cls, figures: Sequence[float], *, lower_bound: bool = False, unfinished: bool = False) -> Self:
+        """The median, between the lowest and the highest of these figures."""
+        return cls(median(figures), min(figures), max(figures), lower_bound, unfinished=unfinished)
 
     @classmethod
     def recorded(cls, found: Mapping[str, Any], key: str) -> Self:

@@ -25,7 +25,7 @@ from podperf.kubernetes.api import Api
 from podperf.kubernetes.commands_in_pods import LONGEST_SILENCE, CommandInPodFailed, Conversation, execute
 from podperf.kubernetes.pod_place import FOLDER as _FOLDER
 from podperf.kubernetes.pod_place import PodPlace
-from podperf.testers.answers import receive_answer
+from podperf.testers.answers import in_line, receive_answer
 from podperf.testers.base import TesterPort
 from podperf.testers.software import TESTER_BINARY
 
@@ -223,12 +223,9 @@ class PodPort(TesterEnd):
         if not said:
             raise PodperfError(f"the tester in pod {self.facts.name} gave no answer in {timeout:.0f} s")
         self._read += 1
-        try:
-            answer = json.loads(said)
-        except (ValueError, RecursionError):
-            answer = None
-        if not isinstance(answer, dict) or not keys & answer.keys():
-            complaint = str(answer.get("error") if isinstance(answer, dict) else said)[:_MOST_TOLD]
+        answer = in_line(said)
+        if not keys & answer.keys():
+            complaint = str(answer.get("error", said))[:_MOST_TOLD]
             raise PodperfError(f"the tester in pod {self.facts.name} cannot go on: {complaint}")
         return answer
 

@@ -6,7 +6,6 @@ at the ends. So these figures stand beside throughput, and are never compared wi
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -78,13 +77,13 @@ class Series:
     @property
     def rate(self) -> Measured:
         """The median, between the slowest and the fastest run."""
-        return _median([run.traffic.rate for run in self.runs])
+        return Measured.median_of([run.traffic.rate for run in self.runs])
 
     @property
     def cpu_time(self) -> Measured | None:
         """The same of the CPU time. None if a run does not have it."""
         found = [run.nanoseconds for run in self.runs if run.nanoseconds is not None]
-        return _median(found) if len(found) == len(self.runs) else None
+        return Measured.median_of(found) if len(found) == len(self.runs) else None
 
     def as_record(self) -> Mapping[str, Any]:
         """The figures of each run, and their medians. Rates are in the unit of the metric's quantity."""
@@ -100,10 +99,6 @@ class Series:
             "cpu_nanoseconds": None if cpu is None else cpu.value,
             "cpu_nanoseconds_of_runs": [run.nanoseconds for run in self.runs],
         }
-
-
-def _median(figures: Sequence[float]) -> Measured:
-    return Measured(statistics.median(figures), min(figures), max(figures))
 
 
 @dataclass(frozen=True)

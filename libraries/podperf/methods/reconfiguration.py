@@ -104,11 +104,9 @@ class ReconfigurationResult:
         blocked = [pair.changed.blocked - pair.without.blocked for pair in self.pairs]
         found = {"reconfiguration_loss": _median(self.lost), "blocked_time": _median(blocked)}
         if not self.missing:
-            times = self.restored
             bound = 2 * sum(1 for pair in self.pairs if not pair.changed.ended) >= len(self.pairs)
-            found["restoration_time"] = Measured(
-                statistics.median(times), min(times), max(times), bound, unfinished=self.unfinished
-            )
+            back = Measured.median_of(self.restored, lower_bound=bound, unfinished=self.unfinished)
+            found["restoration_time"] = back
         return found
 
     @property

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from secrets import randbits
-from statistics import median
 from typing import Any
 
 from podperf.dataplanes import DATA_PLANES, with_forwarder
@@ -100,7 +99,7 @@ def quantities_beside(
         return {}
     rows, searches = [], {}
     for contender in published:
-        name, rate, measured_as = contender.name, _median(rates[contender.name]), "MRR"
+        name, rate, measured_as = contender.name, _middle(rates[contender.name]), "MRR"
         if quantity.searched_with(contender.frame):
             result = _search(quantity, contender, contenders, settings)
             searches[name] = result.as_record()
@@ -138,10 +137,8 @@ def _search(
         contenders.test.phase = ""
 
 
-def _median(rates: Sequence[Measured]) -> Measured:
-    values = [rate.value for rate in rates]
-    limited = any(rate.lower_bound for rate in rates)
-    return Measured(median(values), min(values), max(values), lower_bound=limited)
+def _middle(rates: Sequence[Measured]) -> Measured:
+    return Measured.median_of([rate.value for rate in rates], lower_bound=any(rate.lower_bound for rate in rates))
 
 
 # --- comparisons of users ---------------------------------------------------------------------------------------------

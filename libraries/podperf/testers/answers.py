@@ -21,13 +21,19 @@ def receive_answer(
 ) -> dict[str, Any]:
     """The next answer. Raises PodperfError with the name `who` for a wrong answer, or for none in `timeout` seconds."""
     line = process.receive(timeout, None if assumed is None else json.dumps(assumed))
+    answer = in_line(line)
+    if not keys & answer.keys():
+        raise PodperfError(f"{who} gave no valid answer: {line[:200]!r}")
+    return answer
+
+
+def in_line(line: str) -> dict[str, Any]:
+    """The answer in a line. Empty if the line is none."""
     try:
         answer = json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError):  # for example a number of 5000 digits, or very deep nesting
-        answer = None
-    if not isinstance(answer, dict) or not keys & answer.keys():
-        raise PodperfError(f"{who} gave no valid answer: {line[:200]!r}")
-    return answer
+        return {}
+    return answer if isinstance(answer, dict) else {}
 
 
 def _refuse(constant: str) -> None:
