@@ -16,6 +16,7 @@ from podperf.cluster.hierarchies import of_this_machine, processes
 from podperf.cluster.layout import FOLDER, ClusterNetwork
 from podperf.cluster.lifecycle import GROUPS
 from podperf.cluster.parts import DEFAULT, ready_programs
+from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes.api import Api
 from podperf.kubernetes.manifests import PREFIX
@@ -35,19 +36,23 @@ KILLED_IN = 30.0  # seconds for the kernel to kill a program for memory
 
 
 def need_programs(*options: str, network: ClusterNetwork = DEFAULT) -> None:
-    """Skip the test unless the programs of a cluster with this network and these options are built, or are to be built.
+    """Make the programs of a cluster with this network and these options.
 
-    Unavailable if none can run here.
+    The test is skipped if no cluster can run here, or if the programs are not built and nobody asks for a build.
     """
-    if os.environ.get("PODPERF_CLUSTER") != "1":
 
-        def skip(_: str) -> None:
-            """It is told of each program that is about to be made."""
+    def say(of_program: str) -> None:
+        """It is told of each program that is about to be made."""
+        if os.environ.get("PODPERF_CLUSTER") != "1":
             how = " --".join((f"cluster up --own --network {network.title}", *options))
             pytest.skip(f"the programs of the cluster are not built: sudo ./podperf {how}, or PODPERF_CLUSTER=1")
+        print(of_program)
 
-        ready_programs(LocalHost(), skip, options, network)
-    of_this_machine()
+    try:
+        of_this_machine()
+        ready_programs(LocalHost(), say, options, network)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
 
 
 def process_of(program: str, node: str = "") -> int:

@@ -107,10 +107,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
     """The API of a cluster of one node with Multus. The machine is as before when it has ended."""
-    try:
-        need_programs("multus")
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+    need_programs("multus")
     podperf("cluster", "down")
     before = snapshot()
     reserved = HUGEPAGES.read_text()

@@ -38,7 +38,7 @@ from podperf.cluster.hierarchies import processes
 from podperf.cluster.layout import BRIDGE, CONTROL_ADDRESS, FOLDER, PODS, SERVICES, ClusterNetwork
 from podperf.cluster.lifecycle import GROUPS
 from podperf.cluster.oci_archive import read_archive
-from podperf.cluster.parts import ALL_NETWORKS, network_named, ready_programs
+from podperf.cluster.parts import ALL_NETWORKS, network_named
 from podperf.cluster.pod_image import POD, WHOLE, WITH_NETPERF, ready_image
 from podperf.cpu_lists import parse_cpu_list
 from podperf.errors import ExitCode, PodperfError, Unavailable
@@ -152,11 +152,9 @@ def started(*arguments: str, seconds: float = READY_IN) -> subprocess.CompletedP
 @pytest.fixture(scope="module", autouse=True)
 def machine_as_before() -> Iterator[None]:
     """The machine is as before all of these tests."""
-    here = LocalHost()
+    need_programs()
     try:
-        need_programs()
-        ready_programs(here, print)
-        ready_image(here, print, POD)
+        ready_image(LocalHost(), print, POD)
     except Unavailable as reason:
         pytest.skip(str(reason))
     podperf("cluster", "down")
@@ -203,7 +201,7 @@ class TestUpAndDown:
         ],
     )
     def test_a_killed_start_leaves_no_process_and_down_removes_the_rest(self, network: str, seconds: float) -> None:
-        with_programs(network_named(network))
+        need_programs(network=network_named(network))
         before = snapshot()
         command = [sys.executable, "-m", "podperf", "cluster", "up", "--own", "--nodes", "2", "--network", network]
         starting = subprocess.Popen(command, cwd=ROOT / "libraries")
@@ -216,15 +214,6 @@ class TestUpAndDown:
         podperf("cluster", "down")
         assert once_as(before, snapshot) == before
         assert not FOLDER.exists()
-
-
-def with_programs(network: ClusterNetwork) -> None:
-    """Builds the programs of a network. A test is skipped where this machine cannot have them."""
-    try:
-        need_programs(network=network)
-        ready_programs(LocalHost(), print, (), network)
-    except Unavailable as reason:
-        pytest.skip(str(reason))
 
 
 class TestNetworks:
@@ -240,7 +229,7 @@ class TestNetworks:
 
     @pytest.mark.parametrize("network", ALL_NETWORKS, ids=[each.title for each in ALL_NETWORKS])
     def test_pods_on_two_nodes_reach_each_other_and_nothing_is_left(self, network: ClusterNetwork) -> None:
-        with_programs(network)
+        need_programs(network=network)
         before = snapshot()
         started("--nodes", "2", "--network", network.title, seconds=NETWORK_READY_IN / 2)
         try:
@@ -321,7 +310,7 @@ class TestTable:
     def test_a_network_stands_beside_that_of_its_nodes_and_nothing_is_left(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        with_programs(network_named("bird:plain"))
+        need_programs(network=network_named("bird:plain"))
         monkeypatch.setattr("run_command.cni_table.WAYS", cni_table.WAYS[:1])
         monkeypatch.setattr("run_command.cni_table.PLACES", {})
         monkeypatch.setattr("signal.signal", lambda *_: None)  # pytest's own ones stay
@@ -854,12 +843,7 @@ class TestMeasuring:
 @pytest.fixture(scope="class")
 def enforcing() -> Iterator[Api]:
     """The API of a cluster of one node that enforces NetworkPolicies."""
-    here = LocalHost()
-    try:
-        need_programs("network-policies")
-        ready_programs(here, print, ["network-policies"])
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+    need_programs("network-policies")
     with cluster("--network-policies") as found:
         yield found
 

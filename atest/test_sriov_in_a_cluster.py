@@ -56,10 +56,7 @@ done
 def node() -> Iterator[VirtualNode]:
     """The virtual worker as a node. The machine is as before when the cluster has ended."""
     need_qemu()
-    try:
-        need_programs()
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+    need_programs()
     podperf("cluster", "down")
     before = snapshot()
     # Before the virtual worker boots, because the start of a cluster wants the machine for itself.
