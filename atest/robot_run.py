@@ -134,6 +134,11 @@ class Robot:
         assert "Taking listener" not in (said := self.output.read_text()), said
         return code
 
+    def measured(self) -> list[dict[str, Any]]:
+        """The records of a run, which must end with exit code 0."""
+        assert self.wait() == 0, self.said()
+        return self.records()
+
     def records(self) -> list[dict[str, Any]]:
         return [json.loads(path.read_text()) for path in sorted((self.results / "records").glob("*.json"))]
 

@@ -35,8 +35,7 @@ def test_streams_and_requests_cross_a_bridge_and_are_reported_apart(tmp_path: Pa
     suite = tmp_path / "applications.robot"
     suite.write_text(SUITE)
     robot = Robot(tmp_path, str(suite))
-    assert robot.wait() == 0, robot.said()
-    (record,) = robot.records()
+    (record,) = robot.measured()
     assert schema_errors(record) == []
     found = record["methods"]["application_traffic"]
     there = [kind for kind in KINDS if kind.tool is not NETPERF or shutil.which("netperf")]

@@ -457,9 +457,7 @@ class TestMeasuring:
         assert not namespaces(api)
 
     def test_two_pods_measure_the_network_between_them(self, api: Api, tmp_path: Path) -> None:
-        run = Robot(tmp_path, *ONE_ROW, topology=topology(tmp_path).read_text())
-        assert run.wait() == 0, run.messages()
-        (record,) = run.records()
+        (record,) = Robot(tmp_path, *ONE_ROW, topology=topology(tmp_path).read_text()).measured()
         assert record["outcome"] == "passed"
         assert record["results"]["mrr"]["frames_per_second"] > 10_000
         cpu_time = record["methods"]["cpu_time"]
@@ -476,8 +474,8 @@ class TestMeasuring:
         names = (ROW_OF_NODE, "Pod to Service among 100, 64 B", "Pod to pod on two nodes, 64 B")
         rows = [word for name in names for word in ("--test", name)]
         run = Robot(tmp_path, *rows, str(ROOT / "tests"), topology=topology(tmp_path).read_text())
-        assert run.wait() == 0, run.messages()
-        alone, among, far = (next(each for each in run.records() if each["test"]["name"] == name) for name in names)
+        found = {each["test"]["name"]: each for each in run.measured()}
+        alone, among, far = (found[name] for name in names)
         assert (far["outcome"], far["reason"]) == ("skipped", "the pods must be on two nodes, and the cluster has one")
         assert alone["outcome"] == among["outcome"] == "passed"
         assert (alone["tester"]["other_services"], among["tester"]["other_services"]) == (0, 99)
@@ -643,8 +641,7 @@ class TestMeasuring:
 
     def test_a_cluster_that_enforces_no_policies_skips_the_rows(self, api: Api, tmp_path: Path) -> None:
         run = Robot(tmp_path, *ROW_OF_POLICIES, topology=topology(tmp_path, network_policies=10).read_text())
-        assert run.wait() == 0, run.messages()
-        (record,) = run.records()
+        (record,) = run.measured()
         assert record["outcome"] == "skipped"
         assert record["reason"] == "the cluster does not enforce NetworkPolicies"
 
@@ -962,8 +959,8 @@ class TestJob:
         names = ("Host network on two nodes, 64 B", "Pod to pod on two nodes, 64 B")
         rows = [word for name in names for word in ("--test", name)]
         run = Robot(tmp_path, *rows, str(ROOT / "tests"), topology=topology(tmp_path, SHORT_TRIALS).read_text())
-        assert run.wait() == 0, run.messages()
-        host, pods = (next(each for each in run.records() if each["test"]["name"] == name) for name in names)
+        found = {each["test"]["name"]: each for each in run.measured()}
+        host, pods = (found[name] for name in names)
         assert host["outcome"] == pods["outcome"] == "passed", (host["reason"], pods["reason"])
         assert (host["tester"]["host_network"], pods["tester"]["host_network"]) == (True, False)
         assert {each["node"] for each in host["tester"]["pods"].values()} == {"node1", "node2"}
@@ -974,8 +971,7 @@ class TestJob:
     ) -> None:
         row = "Pod to pod beside host network, one node, 64 B"
         run = Robot(tmp_path, "--test", row, str(ROOT / "tests"), topology=topology(tmp_path).read_text())
-        assert run.wait() == 0, run.messages()
-        (record,) = run.records()
+        (record,) = run.measured()
         assert record["outcome"] == "passed", record["reason"]
         share = record["results"]["host_share"]
         assert 0 < share["low_ratio"] <= share["ratio"] <= share["high_ratio"] < 20, "two nodes are one machine here"
@@ -1005,9 +1001,7 @@ class TestJob:
 
     def test_tcp_crosses_the_pod_network_and_that_of_the_nodes(self, two_nodes: Api, tmp_path: Path) -> None:
         rows = ("--include", "cluster-applications", str(ROOT / "tests"))
-        run = Robot(tmp_path, *rows, topology=topology(tmp_path).read_text())
-        assert run.wait() == 0, run.messages()
-        records = run.records()
+        records = Robot(tmp_path, *rows, topology=topology(tmp_path).read_text()).measured()
         assert [each["outcome"] for each in records] == ["passed"] * 3, [each["reason"] for each in records]
         for each in records:
             found = each["methods"]["application_traffic"]
@@ -1024,8 +1018,7 @@ class TestJob:
         suite = tmp_path / "pairs.robot"
         suite.write_text(MANY_PAIRS)
         run = Robot(tmp_path, str(suite), topology=yaml.safe_dump(settings))
-        assert run.wait() == 0, run.messages()
-        on_one, on_two = sorted(run.records(), key=lambda each: str(each["test"]["name"]))
+        on_one, on_two = sorted(run.measured(), key=lambda each: str(each["test"]["name"]))
         for each in (on_one, on_two):
             assert each["outcome"] == "passed", each["reason"]
             (step,) = each["methods"]["many_pairs"]["steps"]
@@ -1047,9 +1040,7 @@ class TestJob:
         except PodperfError as reason:
             pytest.skip(str(reason))
         row = ("--test", "Application traffic, pod to pod on two nodes", str(ROOT / "tests"))
-        run = Robot(tmp_path, *row, topology=topology(tmp_path, image=NETPERF_IMAGE).read_text())
-        assert run.wait() == 0, run.messages()
-        (record,) = run.records()
+        (record,) = Robot(tmp_path, *row, topology=topology(tmp_path, image=NETPERF_IMAGE).read_text()).measured()
         found = record["methods"]["application_traffic"]
         assert [kind["tool"] for kind in found["kinds"]] == ["iperf3"] * 2 + ["netperf"] * 3
         assert all(rate > 0 for kind in found["kinds"] for rate in kind["rates"])
@@ -1174,8 +1165,7 @@ class TestPolicies:
 
     def test_a_row_measures_ten_policies(self, enforcing: Api, tmp_path: Path) -> None:
         run = Robot(tmp_path, *ROW_OF_POLICIES, topology=topology(tmp_path, network_policies=10).read_text())
-        assert run.wait() == 0, run.messages()
-        (record,) = run.records()
+        (record,) = run.measured()
         assert record["outcome"] == "passed", record.get("reason")
         assert record["tester"]["network_policies"] == 10
         assert record["results"]["mrr"]["frames_per_second"] > 1000

@@ -17,8 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("machine_as_before")]
 def test_a_claim_is_judged_and_one_that_cannot_be_is_skipped(tmp_path: Path) -> None:
     tests = ("--test", "MACVLAN over Linux bridge", "--test", "VPP with memif*")
     robot = Robot(tmp_path, *tests, str(ROOT / "tests"), whole_calibration=True)
-    assert robot.wait() == 0, robot.messages()
-    found = {each["test"]["name"]: each for each in robot.records()}
+    found = {each["test"]["name"]: each for each in robot.measured()}
 
     record = found["MACVLAN over Linux bridge"]
     assert schema_errors(record) == []
@@ -43,8 +42,7 @@ def test_a_claim_is_judged_and_one_that_cannot_be_is_skipped(tmp_path: Path) -> 
 
 def test_chains_of_one_to_six_pods_are_compared(tmp_path: Path) -> None:
     robot = Robot(tmp_path, "--test", "MACVLAN, 1 to 6 pods", str(ROOT / "tests"), few_rounds=True)
-    assert robot.wait() == 0, robot.messages()
-    (record,) = robot.records()
+    (record,) = robot.measured()
     assert schema_errors(record) == []
     (finding,) = record["findings"]
     lengths = finding["chain_lengths"]

@@ -129,8 +129,7 @@ def test_the_kernel_forwards_behind_testpmd() -> None:
 @pytest.mark.slow
 def test_layouts_of_chains_are_compared(tmp_path: Path) -> None:
     robot = Robot(tmp_path, "--test", "Linux bridge, chains beside each other", str(ROOT / "tests"), few_rounds=True)
-    assert robot.wait() == 0, robot.messages()
-    (record,) = robot.records()
+    (record,) = robot.measured()
     assert schema_errors(record) == []
     (finding,) = record["findings"]
     layouts = finding["service_density"]["layouts"]

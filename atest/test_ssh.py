@@ -563,9 +563,7 @@ def test_a_chain_on_a_machine_behind_ssh_is_measured_and_everything_is_as_before
     lab: SshMachine, tmp_path: Path
 ) -> None:
     before = ports(lab)
-    robot = Robot(tmp_path, "--test", "Linux bridge, 64 B", "tests", topology=topology(lab))
-    assert robot.wait() == 0, robot.output.read_text()
-    (record,) = robot.records()
+    (record,) = Robot(tmp_path, "--test", "Linux bridge, 64 B", "tests", topology=topology(lab)).measured()
     assert record["outcome"] == "passed", record["reason"]
     assert record["results"]["mrr"]["frames_per_second"] > 1000
     assert record["results"]["pdr"]["frames_per_second"] > 1000

@@ -26,8 +26,7 @@ def test_data_plane_and_tester_of_a_folder_that_the_topology_names_measure(tmp_p
     suite.write_text(block("robotframework").replace("podperf/resources", f"{ROOT}/resources"))
     topology = block("yaml").replace("trials: 5, duration: 1", "trials: 1, duration: 0.2")
     robot = Robot(tmp_path, "--test", "Acme switch, 64 B", str(suite), topology=topology, short_search=True)
-    assert robot.wait() == 0, robot.output.read_text()
-    (record,) = robot.records()
+    (record,) = robot.measured()
     assert record["chain"]["data_plane"] == "acme-switch"
     assert any(link["name"] == "acme0" for link in record["data_plane"]["worker"]["links"]), record["data_plane"]
     assert record["tester"]["name"] == "ACME generator"
