@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,15 @@ def daemons() -> list[str]:
     return found.stdout.splitlines()
 
 
+def crossed(data_plane: str, pods: int, family: AddressFamily = AddressFamily.IPV4) -> dict[str, Any]:
+    """What the data plane tells of a chain that small and large frames have crossed. No daemon is left."""
+    need(data_plane)
+    headers = Headers(family)
+    told = forward(Chain(data_plane, pods), (str(headers.smallest_frame), "1518"), headers=headers)
+    assert once_as(list[str](), daemons) == []
+    return told
+
+
 def sent_to_second_node() -> tuple[int, int]:
     """The frames and bytes that the first node of a swarm has sent to the second one."""
     (link,) = ip_json(NetworkNamespace("podperf-worker"), "-statistics", "link", "show", "dev", "node")
@@ -56,7 +66,7 @@ def sent_to_second_node() -> tuple[int, int]:
 @pytest.mark.parametrize("pods", [1, 2])
 def test_frames_cross_docker_in_both_directions(pods: int) -> None:
     assert DATA_PLANES[NAME].unavailable(LocalHost()) is None
-    told = forward(Chain(NAME, pods), ("64", "1518"))
+    told = crossed(NAME, pods)
     networks = told["docker"]["networks"]
     assert [each["Driver"] for each in networks] == ["bridge"] * (pods + 1)
     assert networks[0]["IPAM"]["Config"] == [{"Subnet": "10.254.0.0/24", "Gateway": "10.254.0.254"}]
@@ -66,15 +76,13 @@ def test_frames_cross_docker_in_both_directions(pods: int) -> None:
     assert told["runtime"]["kind"] == "containers of docker"
     assert any("-A DOCKER " in rule and "--to-destination 10.254.0.2:5001" in rule for rule in told["iptables_nat"])
     assert "look_alike" not in told
-    assert once_as(list[str](), daemons) == []
 
 
 @pytest.mark.parametrize("family", AddressFamily)
 @pytest.mark.parametrize("pods", [1, 2])
 def test_frames_cross_its_default_bridge_in_both_directions(pods: int, family: AddressFamily) -> None:
     """What `inspect` says of the bridge and of its containers is what their kernels have."""
-    need("docker-default")
-    told = forward(Chain("docker-default", pods), ("84", "1518"), headers=Headers(family))
+    told = crossed("docker-default", pods, family)
     (network,) = told["docker"]["networks"]
     assert network["Options"]["com.docker.network.bridge.default_bridge"] == "true"
     assert network["EnableIPv6"] == (family is AddressFamily.IPV6)
@@ -89,29 +97,25 @@ def test_frames_cross_its_default_bridge_in_both_directions(pods: int, family: A
         assert link["name"] == "net1"
         assert link["mac"] == container["MacAddress"]
         assert container[address] in link["addresses"]
-    assert once_as(list[str](), daemons) == []
 
 
 @pytest.mark.parametrize("family", AddressFamily)
 @pytest.mark.parametrize("pods", [1, 2])
 def test_frames_cross_its_macvlan_in_both_directions(pods: int, family: AddressFamily) -> None:
-    need("docker-macvlan")
-    told = forward(Chain("docker-macvlan", pods), ("84", "1518"), headers=Headers(family))
+    told = crossed("docker-macvlan", pods, family)
     networks = told["docker"]["networks"]
     assert [each["Driver"] for each in networks] == ["macvlan"] * (pods + 1)
     assert [networks[0]["Options"]["parent"], networks[-1]["Options"]["parent"]] == ["w-left", "w-right"]
     for pod in told["pods"].values():
         assert [each["kind"] for each in pod["links"] if each["name"].startswith("net")] == ["macvlan"] * 2
     assert told["runtime"]["kind"] == "containers of docker"
-    assert once_as(list[str](), daemons) == []
 
 
 @pytest.mark.parametrize("family", AddressFamily)
 @pytest.mark.parametrize("pods", [1, 2])
 def test_frames_cross_podman_in_both_directions(pods: int, family: AddressFamily) -> None:
     """The bridges that Podman's `inspect` names are there, with the gateways of its networks."""
-    need("podman-bridge")
-    told = forward(Chain("podman-bridge", pods), ("84", "1518"), headers=Headers(family))
+    told = crossed("podman-bridge", pods, family)
     networks, links = told["podman"]["networks"], told["worker"]["links"]
     bridges = {each["name"]: each for each in links if each["kind"] == "bridge"}
     assert [each["driver"] for each in networks] == ["bridge"] * (pods + 1)
@@ -127,14 +131,12 @@ def test_frames_cross_podman_in_both_directions(pods: int, family: AddressFamily
     assert any("-A NETAVARK-DN-" in rule and to_pod in rule for rule in told["iptables_nat"])
     assert told["runtime"]["kind"] == "containers of podman"
     assert told["runtime"]["network_backend"] == "netavark"
-    assert once_as(list[str](), daemons) == []
 
 
 @pytest.mark.parametrize("pods", [3, 4])
 def test_frames_cross_the_overlay_network_of_a_swarm_in_both_directions(pods: int) -> None:
     """Each node's Docker names the other node as a peer, and VXLAN makes the frames between the nodes larger."""
-    need("docker-overlay")
-    told = forward(Chain("docker-overlay", pods), ("64", "1518"))
+    told = crossed("docker-overlay", pods)
     docker = [told[of]["networks"][0] for of in ("docker", "docker_of_second_node")]
     assert [each["Driver"] for each in docker] == ["overlay"] * 2
     assert all({peer["IP"] for peer in each["Peers"]} == {"10.254.255.1", "10.254.255.2"} for each in docker)
@@ -149,7 +151,6 @@ def test_frames_cross_the_overlay_network_of_a_swarm_in_both_directions(pods: in
         assert (link["mac"], link["mtu"]) == (container["MacAddress"], 1500)
     (underlay,) = (each for each in told["second_node"]["links"] if each["name"] == "node")
     assert underlay["mtu"] == 1550
-    assert once_as(list[str](), daemons) == []
 
 
 def test_frames_for_the_other_node_of_a_swarm_are_in_vxlan() -> None:
@@ -168,8 +169,7 @@ def test_the_look_alike_says_that_it_is_one() -> None:
 
 
 def test_published_ports_have_ipv6() -> None:
-    need(NAME)
-    told = forward(Chain(NAME, 1), ("84", "1518"), headers=Headers(AddressFamily.IPV6))
+    told = crossed(NAME, 1, AddressFamily.IPV6)
     assert told["docker"]["networks"][0]["EnableIPv6"]
     to_pod = f"--to-destination [{IPV6_ADDRESSES.right_of(0)}]:5001"
     assert any("-A DOCKER " in rule and to_pod in rule for rule in told["iptables_nat"])
