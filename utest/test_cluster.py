@@ -25,7 +25,7 @@ from cryptography import x509
 from locked import locked_by_another
 from podperf.caches import half_made
 from podperf.cluster import core, iptables, layout, lifecycle
-from podperf.cluster import inside as of_relay
+from podperf.cluster import relay as of_relay
 from podperf.cluster.core import Authority
 from podperf.cluster.hierarchies import (
     end,
@@ -36,10 +36,10 @@ from podperf.cluster.hierarchies import (
     switch,
     switched_off,
 )
-from podperf.cluster.inside import listen, relay
 from podperf.cluster.layout import ClusterLayout, ClusterNetwork, ClusterPrograms
 from podperf.cluster.parts import ALL_NETWORKS, DEFAULT, NETWORKS, PARTS, chosen, network_named
 from podperf.cluster.programs import KUBERNETES, GoModule, go_version
+from podperf.cluster.relay import listen, relay
 from podperf.errors import BadArguments, PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes import own_agents
@@ -393,7 +393,7 @@ def test_a_local_user_cannot_end_the_relay_by_many_connections() -> None:
     script = f"""
 import resource, sys, time
 sys.path.insert(0, {str(Path(layout.__file__).parents[2])!r})
-from podperf.cluster import inside as relay
+from podperf.cluster import relay
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 def tell_and_sleep(seconds, sleep=time.sleep):
     print("no file is free", flush=True)

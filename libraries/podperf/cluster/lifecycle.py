@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from podperf.cluster import core, hierarchies, layout
-from podperf.cluster.inside import CONTROL, ENDED, KEEP, LAYOUT, LOGS, listen
+from podperf.cluster.inside import CONTROL, ENDED, KEEP, LAYOUT, LOGS
 from podperf.cluster.layout import FOLDER, GROUP, ClusterLayout, ClusterNode, ClusterPrograms
 from podperf.cluster.oci_archive import ImageFile, layer_of, write_archive
 from podperf.cluster.programs import CACHE
+from podperf.cluster.relay import listen
 from podperf.errors import PodperfError
 from podperf.kubernetes.api import ApiError, log_in
 from podperf.kubernetes.pod_network import PodNetwork, told_by
