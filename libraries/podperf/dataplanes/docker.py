@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from podperf.addressing import SERVICE_PORT
-from podperf.dataplanes.base import RunningDataPlane, Worker, WorkerPort
+from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import static_address
 from podperf.hosts.base import Host
@@ -44,12 +44,44 @@ class OutsideAddresses:
         return cls(from_left(0), from_right(last + 1), from_right(0), from_left(last + 1))
 
 
-class Docker(KernelPods):
-    """One bridge for each segment, with the worker as its gateway. Each pod translates addresses to the next pod."""
+class TranslatingPods(KernelPods):
+    """Base class: each pod translates addresses to those of the next pod. The worker routes to the outermost pods."""
 
-    name: ClassVar[str] = "docker"
     tracks_connections: ClassVar[bool] = True
     no_end_in_pod: ClassVar[str] = "it translates the addresses of frames from pod to pod"
+
+    def join_ports(self, worker: Worker, outside: OutsideAddresses) -> None:
+        """Let the worker route between the networks of the pods and its ports."""
+        sysctl(worker.host, **worker.addresses.forwarding)
+        left, right = (
+            (worker.left, outside.left, outside.tester_left),
+            (worker.right, outside.right, outside.tester_right),
+        )
+        for port, address, tester in (left, right):
+            configure(
+                worker.host,
+                ("address", "add", worker.addresses.alone(address), "dev", port.interface),
+                ("route", "add", worker.addresses.alone(tester), "dev", port.interface, "scope", "link"),
+                static_neighbour(port.interface, tester, port.peer_mac),
+            )
+
+    def forward(self, worker: Worker, pods: Sequence[Pod], outside: OutsideAddresses) -> None:
+        """Let each pod send frames on to the next pod, and the outermost pods to the tester."""
+        addresses, last = worker.addresses, len(pods)
+        for number, pod in enumerate(pods, start=1):
+            next_left = outside.tester_left if number == 1 else addresses.left_of(number - 1)
+            next_right = outside.tester_right if number == last else addresses.right_of(number)
+            translate(pod, addresses, next_left, next_right, masquerade=True)
+            to_left = NextHop("net1", addresses.gateway_of(number - 1))
+            to_right = NextHop("net2", addresses.gateway_of(number))
+            hops = {outside.tester_left: to_left, outside.tester_right: to_right}
+            route_via(pod, addresses, {addresses.alone(each): hop for each, hop in hops.items()})
+
+
+class Docker(TranslatingPods):
+    """One bridge for each segment, with the worker as its gateway."""
+
+    name: ClassVar[str] = "docker"
     maps_ports: ClassVar[bool] = True
     """Whether CNI plug-ins publish the outermost pods at the worker's addresses, and masquerade for all pods."""
 
@@ -77,32 +109,6 @@ class Docker(KernelPods):
             pods.append(worker.pods.start(f"pod{number}", attachments, undo))
         self.forward(worker, pods, outside)
         return running_pods(worker, pods, published_entries(worker, outside), lambda: self.rules(worker))
-
-    def join_ports(self, worker: Worker, outside: OutsideAddresses) -> None:
-        """Let the worker route between the networks of the pods and its ports."""
-        sysctl(worker.host, **worker.addresses.forwarding)
-        self._join(worker, worker.left, outside.left, outside.tester_left)
-        self._join(worker, worker.right, outside.right, outside.tester_right)
-
-    def forward(self, worker: Worker, pods: Sequence[Pod], outside: OutsideAddresses) -> None:
-        """Let each pod send frames on to the next pod, and the outermost pods to the tester."""
-        addresses, last = worker.addresses, len(pods)
-        for number, pod in enumerate(pods, start=1):
-            next_left = outside.tester_left if number == 1 else addresses.left_of(number - 1)
-            next_right = outside.tester_right if number == last else addresses.right_of(number)
-            translate(pod, addresses, next_left, next_right, masquerade=True)
-            to_left = NextHop("net1", addresses.gateway_of(number - 1))
-            to_right = NextHop("net2", addresses.gateway_of(number))
-            hops = {outside.tester_left: to_left, outside.tester_right: to_right}
-            route_via(pod, addresses, {addresses.alone(each): hop for each, hop in hops.items()})
-
-    def _join(self, worker: Worker, port: WorkerPort, address: str, tester: str) -> None:
-        configure(
-            worker.host,
-            ("address", "add", worker.addresses.alone(address), "dev", port.interface),
-            ("route", "add", worker.addresses.alone(tester), "dev", port.interface, "scope", "link"),
-            static_neighbour(port.interface, tester, port.peer_mac),
-        )
 
     def _network(
         self, worker: Worker, interface: str, segment: int, address: str, published_on: str | None

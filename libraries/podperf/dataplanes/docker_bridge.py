@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from podperf.addressing import IPV4_ADDRESSES, SERVICE_PORT, ChainAddresses
 from podperf.dataplanes.base import RunningDataPlane, Worker
-from podperf.dataplanes.docker import Docker, OutsideAddresses, nat_rules, published_entries
+from podperf.dataplanes.docker import OutsideAddresses, TranslatingPods, nat_rules, published_entries
 from podperf.dataplanes.engine_daemons import DockerDaemon, EngineDaemon
 from podperf.dataplanes.kernel_state import running_pods
 from podperf.frames import AddressFamily
@@ -26,7 +26,7 @@ from podperf.pods.forwarders.kernel import translate
 OTHER_PORT = SERVICE_PORT + 1  # of the worker for frames from the right, and of a pod with one interface for all frames
 
 
-class DockerBridge(Docker):
+class DockerBridge(TranslatingPods):
     """One network of Docker for each segment. Docker publishes the outermost pods at the worker's addresses."""
 
     name: ClassVar[str] = "docker-bridge"
