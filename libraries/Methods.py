@@ -95,8 +95,8 @@ class Methods:
 
         `change` is the name of a change that the chain offers, and by default the first one. `docs/methods.md` lists
         them. Without such a change, the test is skipped. The load is half the NDR, so the search for NDR and PDR goes
-        first, unless the test has made it. A trial without a change goes before each trial with the change. There are
-        so many `pairs` of them, and 6 by default.
+        first, unless the test has made it. A trial without a change goes before each trial with the change. `pairs` is
+        the number of such pairs of trials, and 6 by default.
         """
         self._measure(Reconfiguration.by(change), pairs)
 

@@ -151,7 +151,7 @@ class Testbed:
         headers do not fit into the size, frames have the smallest size into which they do. `tester_pods` is a value of
         `Pods Of The Tester On`.
 
-        If the testbed does not have this data plane or so many workers, or if frames with these headers cannot cross,
+        If the testbed does not have this data plane or enough workers, or if frames with these headers cannot cross,
         the test is skipped with the reason.
         """
         size = frame_size(frame)
@@ -174,10 +174,10 @@ class Testbed:
         """Return the value `tester_pods` of `Set Up Chain` for pods of a cluster on this number of `nodes` (1 or 2).
 
         Frames go to the address of the other `pod`, to that of a `service` before it, or to a `host` outside of the
-        cluster. So many NetworkPolicies select the pods, and so many other Services are in the cluster. With
-        `host_network`, the pods are in the networks of two nodes. With `new_flows`, each frame of a trial is a new
-        flow for the nodes. The test is skipped if the topology's tester is not in pods of a cluster, or if its settings
-        forbid this.
+        cluster. `network_policies` is the number of NetworkPolicies that select the pods, and `other_services` that of
+        other Services in the cluster. With `host_network`, the pods are in the networks of two nodes. With `new_flows`,
+        each frame of a trial is a new flow for the nodes. The test is skipped if the topology's tester is not in pods
+        of a cluster, or if its settings forbid this.
 
         ```robotframework
         ${pods} =    Pods Of The Tester On    2    service
