@@ -22,7 +22,6 @@ from podperf.kubernetes.rights import (
     OF_A_READER,
     OF_A_RUN,
     OF_ATTACHMENTS,
-    OF_DAEMONS,
     OF_POLICIES,
     OF_SERVICES,
     POLICIES_FILE,
@@ -78,7 +77,7 @@ def test_the_file_for_reading_grants_what_is_read_and_no_more() -> None:
     assert named == [CILIUM.rpartition("/")[2], *others], "all other config maps stay closed"
     of_calico = {each.right for each in KnownCalico().questions(None)}
     assert granted(READER_FILE, "ClusterRole", "crd.projectcalico.org") == of_calico
-    assert granted(READER_FILE, "ClusterRole", "apps") == {daemon.name for daemon in OF_DAEMONS}
+    assert granted(READER_FILE, "ClusterRole", "apps") == {"list daemonsets"}
     assert {each.split()[0] for each in granted(READER_FILE, "ClusterRole")} == {"get", "list"}
 
 

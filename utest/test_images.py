@@ -19,7 +19,6 @@ from podperf.cluster import pod_image
 from podperf.cluster.oci_archive import Archive, ImageFile, layer_of, read_archive, write_archive
 from podperf.cluster.pod_image import (
     CHECKOUT,
-    DOCKERFILE,
     WHOLE_PACKAGES,
     _copied_to,
     filtered,
@@ -205,7 +204,7 @@ def test_only_the_image_with_netperf_asks_for_packages_that_are_not_free(
 
 
 def test_the_dockerfile_has_the_packages_and_files_of_the_image() -> None:
-    *_, last = DOCKERFILE.read_text().replace("\\\n", " ").split("\nFROM ")
+    *_, last = Path(pod_image.__file__).with_name("Dockerfile").read_text().replace("\\\n", " ").split("\nFROM ")
     (installed,) = re.findall(r"--no-install-recommends +(.*?) +&&", last)
     assert sorted(installed.split()) == sorted(WHOLE_PACKAGES)
     copied = [each for words in re.findall(r"^COPY (?!--)(.*) \S+$", last, re.MULTILINE) for each in words.split()]

@@ -35,7 +35,6 @@ from podperf.testers.software import TESTER_BINARY
 from podperf.virtual_worker.image import MIRROR
 
 ROOT = Path(__file__).parents[3]
-DOCKERFILE = Path(__file__).with_name("Dockerfile")  # it has the same files as the image WHOLE
 _USERS_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
 CACHE = (_USERS_CACHE if os.geteuid() else Path("/var/cache")) / "podperf/image"
 # busybox is the shell, and iperf3 is for application traffic. The tester needs no library.

@@ -54,8 +54,7 @@ GRANTED_BY = {
 OF_NAMESPACES = tuple(Right(verb, "namespaces", cluster=True) for verb in ("create", "get", "list", "delete"))
 # The policies of a kubelet. No file of podperf's grants this right: it also lets its owner run commands in all pods.
 OF_A_KUBELET = Right("get", "nodes", "proxy", cluster=True)
-# Without these, `check` does not read what they show: the nodes, and the network of the cluster.
-OF_DAEMONS = (Right("list", "daemonsets", cluster=True, group="apps"),)
+# Without these, `check` does not read the nodes.
 OF_A_READER = tuple(Right(verb, "nodes", cluster=True) for verb in ("get", "list"))
 
 

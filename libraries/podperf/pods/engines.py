@@ -66,7 +66,7 @@ class EngineInterface:
         return self.address.partition("/")[0]
 
     @property
-    def ip(self) -> tuple[str, str]:
+    def address_option(self) -> tuple[str, str]:
         """The option of the command line for the address."""
         return "--ip6" if ":" in self.address else "--ip", self.alone
 
@@ -131,11 +131,11 @@ class EnginePods(PodRuntime):
     ) -> EngineContainer:
         """Start a pod on networks of the engine itself. `published` are ports in the form of the option --publish."""
         first, *others = ends
-        pod = self._start(name, ["--network", first.network, *first.ip, *_publish(published)], undo)
+        pod = self._start(name, ["--network", first.network, *first.address_option, *_publish(published)], undo)
         if any(":" in end.address for end in ends):
             sysctl(pod.host, net__ipv6__conf__default__disable_ipv6=0)  # Podman gives addresses to such interfaces only
         for end in others:
-            connect = ("network", "connect", *end.ip, end.network, PREFIX + name)
+            connect = ("network", "connect", *end.address_option, end.network, PREFIX + name)
             self._machine.do(*self.command, *connect)
         for number, end in enumerate(ends):
             name_interface(pod, f"eth{number}", end)
