@@ -14,7 +14,7 @@ from podperf.cleanup import put_back
 from podperf.hosts.local import LocalHost
 from podperf.kernel import hugepages
 from podperf.model import PageSize
-from podperf.testbed.isolation import FrameWatch, addresses_in_test_network
+from podperf.testbed.frame_watch import FrameWatch, addresses_in_test_network
 from robot_run import Robot, podperf
 from ssh_machine import SshMachine, ssh_machine
 

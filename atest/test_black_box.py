@@ -27,7 +27,7 @@ from podperf.kernel.threads import dedicate_receive_processing
 from podperf.model import AddressedTraffic, Chain, FrameSize, Trial, TrialResult
 from podperf.run.session import Equipment
 from podperf.testbed import existing_ports, system_under_test
-from podperf.testbed.isolation import FrameWatch
+from podperf.testbed.frame_watch import FrameWatch
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology

@@ -71,7 +71,7 @@ from podperf.methods.trials import ValidTrials
 from podperf.model import AddressedTraffic, FrameSize, TrafficProfile, Trial
 from podperf.records import read_records
 from podperf.report.clusters import HEAD_OF_SHARES
-from podperf.testbed.isolation import FrameWatch
+from podperf.testbed.frame_watch import FrameWatch
 from podperf.testers import TESTERS
 from podperf.testers.base import UNPACED, TesterLimits, TesterPort
 from podperf.topology import load_topology

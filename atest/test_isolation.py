@@ -22,14 +22,8 @@ from namespaces import add_namespace
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import NetworkNamespace
-from podperf.testbed.isolation import (
-    SIGNATURE,
-    FrameWatch,
-    SshSession,
-    addresses_in_test_network,
-    objections,
-    read_network,
-)
+from podperf.testbed.frame_watch import SIGNATURE, FrameWatch, addresses_in_test_network
+from podperf.testbed.isolation import SshSession, objections, read_network
 from robot_run import Robot
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")

@@ -18,7 +18,8 @@ from podperf.hosts.namespaces import PREFIX, NetworkNamespace, add_namespace
 from podperf.kubernetes.settings import pods_of_tester
 from podperf.model import Direction, FrameSize, TrafficProfile, Trial
 from podperf.run import Session
-from podperf.testbed.isolation import FrameWatch, SshSession, addresses_in_test_network, refuse_shared_ports
+from podperf.testbed.frame_watch import FrameWatch, addresses_in_test_network
+from podperf.testbed.isolation import SshSession, refuse_shared_ports
 from podperf.testbed.system_under_test import addressed
 from podperf.topology import PortSettings
 from Testbed import open_run

@@ -43,7 +43,7 @@ from podperf.model import (
     bucket_lower_ns,
     bucket_upper_ns,
 )
-from podperf.testbed.isolation import SIGNATURE
+from podperf.testbed.frame_watch import SIGNATURE
 from podperf.testers.software import _header_words
 from traffic import SMALL
 
