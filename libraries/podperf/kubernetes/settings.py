@@ -108,15 +108,15 @@ def wishes(settings: Mapping[str, Any], cpus: int | None) -> PodWishes:
     """The settings for all pods. `cpus` is that of PodWishes. WrongSetting if no pod can have them."""
     pod_keys.refuse_wrong(settings)
     return PodWishes(
-        settings["image"],
-        settings.get("pull_policy"),
-        settings.get("pull_secret"),
-        settings["node_selector"],
-        settings["tolerations"],
-        settings.get("runtime_class"),
-        cpus,
-        settings["memory"],
-        {name: str(amount) for name, amount in settings["resources"].items()},
+        image=settings["image"],
+        pull_policy=settings.get("pull_policy"),
+        pull_secret=settings.get("pull_secret"),
+        node_selector=settings["node_selector"],
+        tolerations=settings["tolerations"],
+        runtime_class=settings.get("runtime_class"),
+        cpus=cpus,
+        memory=settings["memory"],
+        further={name: str(amount) for name, amount in settings["resources"].items()},
         longest_run=settings["longest_run"],
         labels=settings["labels"],
         annotations=settings["annotations"],
@@ -128,9 +128,12 @@ def wishes(settings: Mapping[str, Any], cpus: int | None) -> PodWishes:
     )
 
 
-def kubeconfig_of(settings: Mapping[str, Any]) -> str | None:
-    found = settings.get("kubeconfig")
-    return None if found is None else str(Path(found).expanduser())
+def _login(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that tell how and where podperf logs in."""
+    found = {key: settings[key] for key in ("kubeconfig", "context", "namespace") if key in settings}
+    if "kubeconfig" in found:
+        found["kubeconfig"] = str(Path(found["kubeconfig"]).expanduser())
+    return found
 
 
 MOST_OBJECTS = 10_000  # NetworkPolicies or Services: each one takes a request to the API server
@@ -274,22 +277,20 @@ class KubernetesSettings(ClusterSettings):
         host, names = settings.get("host"), tuple(settings.get("node_names", ()))
         return cls(
             replace(common, alone=settings["alone"], further=further),
-            kubeconfig_of(settings),
-            settings.get("context"),
-            settings.get("namespace"),
-            len(names) or settings["nodes"],
-            settings["destination"],
-            settings["receive_threads"],
-            settings["network_policies"],
-            names,
-            float(settings["start_timeout"]),
-            None if host is None else TesterPort(host["interface"], host.get("namespace")),
-            settings["host_network"],
-            settings["other_services"],
-            settings["new_flows"],
-            tuple(settings["networks"]),
-            settings["interface"] if settings["networks"] else None,
-            settings,
+            **_login(settings),
+            nodes=len(names) or settings["nodes"],
+            destination=settings["destination"],
+            receive_threads=settings["receive_threads"],
+            network_policies=settings["network_policies"],
+            node_names=names,
+            start_timeout=float(settings["start_timeout"]),
+            host=None if host is None else TesterPort(host["interface"], host.get("namespace")),
+            host_network=settings["host_network"],
+            other_services=settings["other_services"],
+            new_flows=settings["new_flows"],
+            networks=tuple(settings["networks"]),
+            interface=settings["interface"] if settings["networks"] else None,
+            given=settings,
         )
 
     def varied(self, changes: Mapping[str, Any]) -> Self:
@@ -475,14 +476,12 @@ class ChainSettings(ClusterSettings):
             )
         return cls(
             replace(wishes(settings, cpus), entrypoint=settings["command"]),
-            kubeconfig_of(settings),
-            settings.get("context"),
-            settings.get("namespace"),
-            isolation,
-            settings["program_image"],
-            _hugepages(settings.get("hugepages", {})),
-            settings["attached_by"],
-            functions and (functions["left"], functions["right"]),
+            **_login(settings),
+            isolation=isolation,
+            program_image=settings["program_image"],
+            hugepages=_hugepages(settings.get("hugepages", {})),
+            attached_by=settings["attached_by"],
+            functions=functions and (functions["left"], functions["right"]),
         )
 
 
