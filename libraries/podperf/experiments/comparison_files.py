@@ -190,7 +190,7 @@ def _build(document: Document, data: Mapping[str, Any]) -> VariantComparison:
 
 def _contender(data: Mapping[str, Any], common: Mapping[str, Any], path: Path, frame: FrameSize) -> Contender:
     chain, traffic = ({**common[key], **data[key]} for key in ("chain", "traffic"))
-    placement, flows = data["placement"], common.get("flows")
+    placement = data["placement"]
     return Contender(
         data["name"],
         Chain(
@@ -201,17 +201,17 @@ def _contender(data: Mapping[str, Any], common: Mapping[str, Any], path: Path, f
             join=chain.get("join", CABLE),
             ends=_ends(chain),
         ),
-        WantedPlacement(
+        placement=WantedPlacement(
             PLACEMENTS.get(placement.get("scenario", "")),
             _cpus(placement.get("cpus")),
             _cpus(placement.get("switch_cpus")),
         ),
-        tuple(Hook(hook["run"], hook.get("undo"), Moment(hook["when"]), hook["in"]) for hook in data["hooks"]),
-        _beside(path, data["topology"]) if "topology" in data else None,
-        frame,
-        flows,
-        AddressFamily(traffic["family"]) if "family" in traffic else None,
-        traffic.get("vlan"),
+        hooks=tuple(Hook(hook["run"], hook.get("undo"), Moment(hook["when"]), hook["in"]) for hook in data["hooks"]),
+        topology=_beside(path, data["topology"]) if "topology" in data else None,
+        frame=frame,
+        flows=common.get("flows"),
+        family=AddressFamily(traffic["family"]) if "family" in traffic else None,
+        vlan=traffic.get("vlan"),
         tester={**common["tester"], **data["tester"]},
     )
 

@@ -212,24 +212,22 @@ class Machines:
             left = interface_for(namespace, left, "left", needs.headers.left)
             right = interface_for(namespace, right, "right", needs.headers.right)
         started: list[Pod] = []
-        pages = self.runtime.pages(machine.placement.hugepages)
         runtime = self.runtime.on(machine.host, namespace, needs.program)
-        pods = PodsOfChain(runtime, started, cpus.allocation.limits, machine.prefix)
         return Worker(
-            namespace,
-            namespace.namespace,
-            left,
-            right,
-            pods,
-            needs.mtu,
-            cpus,
-            str(machine.directory),
-            machine.settings.sriov,
-            machine.number,
-            pages,
-            needs.settings,
-            started,
-            needs.headers,
+            host=namespace,
+            namespace=namespace.namespace,
+            left=left,
+            right=right,
+            pods=PodsOfChain(runtime, started, cpus.allocation.limits, machine.prefix),
+            mtu=needs.mtu,
+            cpus=cpus,
+            directory=str(machine.directory),
+            sriov=machine.settings.sriov,
+            number=machine.number,
+            hugepages=self.runtime.pages(machine.placement.hugepages),
+            settings=needs.settings,
+            started=started,
+            headers=needs.headers,
         )
 
 
