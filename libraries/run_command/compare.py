@@ -125,7 +125,7 @@ def _by_turns(comparison: VariantComparison, run: Run) -> ComparisonOutcome:
         run.progress.test_begins(comparison.name)
         test = run.begin_rounds(identity, comparison)
         try:
-            return _ended(run, identity, test.measure)
+            return _ended(run, identity, test.measure, lambda result: result.sentence)
         except KeyboardInterrupt:
             return test.outcome(interrupted=True)
     finally:
@@ -154,8 +154,10 @@ def _each_in_its_boot(
     return exact_outcome(comparison, found, started)
 
 
-def _ended(run: Run, identity: TestIdentity, measure: Callable[[], Result]) -> Result:
-    """The result of `measure`. The record of the test says how the test has ended."""
+def _ended(
+    run: Run, identity: TestIdentity, measure: Callable[[], Result], said: Callable[[Result], str] = lambda _: ""
+) -> Result:
+    """The result of `measure`. The record of the test says how the test has ended, and what is `said` of the result."""
     try:
         result = measure()
     except KeyboardInterrupt:
@@ -164,7 +166,7 @@ def _ended(run: Run, identity: TestIdentity, measure: Callable[[], Result]) -> R
     except Exception as error:
         _end(run, identity, "skipped" if isinstance(error, Unavailable) else "failed", str(error))
         raise
-    _end(run, identity, "passed", result.sentence if isinstance(result, ComparisonOutcome) else "")
+    _end(run, identity, "passed", said(result))
     return result
 
 
