@@ -103,6 +103,12 @@ def test_large_frames_cross_too(lab: Lab) -> None:
     forward(Chain("sriov", 1, "testpmd-mac"), ["1518"], lab.testbed)
 
 
+def assert_both_hops(description: dict[str, Any]) -> None:
+    """All frames crossed both kinds of hops: in at one virtual function, through the switch, out at the other one."""
+    north_south, east_west = (description["frames_by_hop"][hop] for hop in ("north_south", "east_west"))
+    assert north_south["received"] >= east_west["sent"] >= east_west["received"] >= north_south["sent"] > 0
+
+
 def test_north_south_on_virtual_functions_and_east_west_through_the_switch(lab: Lab) -> None:
     description = forward(Chain("sriov-ovs-dpdk", 2), testbed=lab.testbed)
     assert [virtual_function["driver"] for virtual_function in description["virtual_functions"]] == ["vfio-pci"] * 2
@@ -110,6 +116,7 @@ def test_north_south_on_virtual_functions_and_east_west_through_the_switch(lab: 
     # The switch is on the left port's node, the pods on the right one's, as the topology says.
     placed = {(poller["numa_node"], *poller["held_to"]) for poller in description["pollers"]}
     assert placed == {(0, "1"), (1, "4"), (1, "5")}
+    assert_both_hops(description)
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +143,7 @@ def test_east_west_through_vpp(lab: Lab) -> None:
     assert set(description["applications"]) == {"pod1", "pod2"}
     assert not any("host-" in line for line in description["vpp"]["interfaces"]), "it has no port of the worker"
     assert any(thread["nodes"].get("l2-patch") for thread in description["vpp"]["runtime"])
+    assert_both_hops(description)
 
 
 @pytest.mark.usefixtures("vpp")

@@ -27,7 +27,7 @@ from podperf.__main__ import main
 from podperf.dataplanes.vpp import parse_runtime
 from podperf.errors import ExitCode, PodperfError
 from podperf.kernel.memory import resident_memory
-from podperf.pods.forwarders.testpmd import parse_cycles
+from podperf.pods.forwarders.testpmd import parse_cycles, parse_statistics
 from podperf.records import RecordWriter, TestRecord, earlier_durations, read_record, reading
 from podperf.records.schema import SCHEMA_PATH
 from podperf.report import command
@@ -224,6 +224,7 @@ def test_no_regular_expression_runs_away(reader: str, said: str) -> None:
         resident_memory(host, [7])
     else:
         parse_cycles(["total cycles=1 / " * LONG + said], 0.0)
+        parse_statistics([said, "1" * LONG], ["Forward statistics for port 1", "RX-packets: " * LONG, "1" * LONG, said])
     assert time.process_time() - began < 5
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podperf.dataplanes.sriov_ends import frames_by_hop
 from podperf.dataplanes.virtual_functions import LEFT, RIGHT, on_to, ports_along
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed
@@ -16,6 +17,7 @@ from podperf.kernel import pci
 from podperf.kernel.sriov import PhysicalFunction, VfState, changes, describe_port, how_many, parse_vfs, vf_mac
 from podperf.model import VirtualFunctionSettings
 from podperf.pods.forwarders.dpdk import in_port_order
+from podperf.pods.forwarders.testpmd import parse_statistics
 from scripted_host import ScriptedHost
 
 # `ip -json link show` of iproute2 6.1, for an igb with two VFs: a new VF, and a VF with settings.
@@ -154,3 +156,48 @@ def test_a_device_that_stays_with_another_driver_is_named() -> None:
         PodperfError, match=r"0000:41:10.0 of scripted host cannot be bound to vfio-pci: .* driver 'igbvf'"
     ):
         pci.give_to_user_space(Stubborn(), "0000:41:10.0")
+
+
+# testpmd 22.11 in the first pod of a chain: a VF before the pod, and a socket of the switch behind it.
+DEVICES = """\
+Number of available ports: 2
+Port MAC Address       Name         Driver         Status   Link
+0    02:70:6F:64:00:00 0000:21:10.0 net_e1000_igb_vf up       1 Gbps
+1    56:48:4F:53:54:01 net_virtio_user1 net_virtio_user up       Unknown
+"""
+STATISTICS = """\
+  ---------------------- Forward statistics for port 0  ----------------------
+  RX-packets: 120            RX-dropped: 3             RX-total: 123
+  TX-packets: 7              TX-dropped: 0             TX-total: 7
+  ----------------------------------------------------------------------------
+
+  ---------------------- Forward statistics for port 1  ----------------------
+  RX-packets: 7              RX-dropped: 0             RX-total: 7
+  TX-packets: 100            TX-dropped: 20            TX-total: 120
+  ----------------------------------------------------------------------------
+
+  +++++++++++++++ Accumulated forward statistics for all ports+++++++++++++++
+  RX-packets: 127            RX-dropped: 3             RX-total: 130
+  TX-packets: 107            TX-dropped: 20            TX-total: 127
+"""
+
+
+def test_testpmd_counts_the_frames_of_each_device() -> None:
+    found = parse_statistics(DEVICES.splitlines(), STATISTICS.splitlines())
+    assert found == {
+        "0000:21:10.0": {"received": 120, "not_received": 3, "sent": 7, "not_sent": 0},
+        "net_virtio_user1": {"received": 7, "not_received": 0, "sent": 100, "not_sent": 20},
+    }
+    assert set(parse_statistics([], STATISTICS.splitlines())) == {"port 0", "port 1"}, "nothing names them"
+
+
+def test_frames_between_pods_are_counted_apart_from_those_to_the_network() -> None:
+    first = parse_statistics(DEVICES.splitlines(), STATISTICS.splitlines())
+    last = {
+        "0000:41:10.0": {"received": 7, "not_received": 0, "sent": 90, "not_sent": 0},
+        "net_virtio_user0": {"received": 90, "not_received": 0, "sent": 7, "not_sent": 0},
+    }
+    assert frames_by_hop([first, last], {"0000:21:10.0", "0000:41:10.0"}) == {
+        "north_south": {"received": 127, "not_received": 3, "sent": 97, "not_sent": 0},
+        "east_west": {"received": 97, "not_received": 0, "sent": 107, "not_sent": 20},
+    }

@@ -63,3 +63,27 @@ AF_XDP over AF_PACKET                       ovs-afxdp           ovs-netdev      
     ...    Source: the draft, section 4.1.3
     ...    Caveat: switch and pods are the same, but a thread polls AF_XDP ports; no thread polls AF_PACKET ports
     [Tags]    sec-4.1.3    ebpf    ovs-afxdp    ovs-netdev    64B
+East/west by OVS-DPDK over the NIC          sriov-ovs-dpdk      sriov           2       64
+    [Documentation]    For this type, user-space vSwitch models such as OVS-DPDK and VPP are preferred because packets
+    ...    are routed within the user space only and not through the NIC
+    ...    Source: the draft, section 4.1.5
+    ...    Caveat: both chains have virtual functions at their ends; the switch polls a further CPU
+    [Tags]    sec-4.1.5    combination    sriov-ovs-dpdk    sriov    64B    needs-sriov
+East/west by VPP over the NIC               sriov-vpp           sriov           2       64
+    [Documentation]    For this type, user-space vSwitch models such as OVS-DPDK and VPP are preferred because packets
+    ...    are routed within the user space only and not through the NIC
+    ...    Source: the draft, section 4.1.5
+    ...    Caveat: both chains have virtual functions at their ends; the switch polls a further CPU
+    [Tags]    sec-4.1.5    combination    sriov-vpp    sriov    64B    needs-sriov
+North/south by the NIC over OVS-DPDK        sriov-ovs-dpdk      ovs-dpdk        2       64
+    [Documentation]    For this traffic type, Smart-NIC model such as SR-IOV is preferred because packets always have to
+    ...    pass the NIC. User-space vSwitch involvement in north-south traffic will create more bottlenecks
+    ...    Source: the draft, section 4.1.5
+    ...    Caveat: the same switch is between the pods of both chains; pods with virtual functions rewrite the MACs
+    [Tags]    sec-4.1.5    combination    sriov-ovs-dpdk    ovs-dpdk    64B    needs-sriov
+North/south by the NIC over VPP             sriov-vpp           vpp-l2patch     2       64
+    [Documentation]    For this traffic type, Smart-NIC model such as SR-IOV is preferred because packets always have to
+    ...    pass the NIC. User-space vSwitch involvement in north-south traffic will create more bottlenecks
+    ...    Source: the draft, section 4.1.5
+    ...    Caveat: the same switch is between the pods of both chains; pods with virtual functions rewrite the MACs
+    [Tags]    sec-4.1.5    combination    sriov-vpp    vpp-l2patch    64B    needs-sriov

@@ -6,7 +6,8 @@ first and the last pod. East/west frames cross the virtual switch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
@@ -44,8 +45,25 @@ class FunctionsAtEnds:
         """The destination of frames that enter the chain, for each direction."""
         return {Direction.LEFT_TO_RIGHT: Entry(mac=self.first.mac), Direction.RIGHT_TO_LEFT: Entry(mac=self.last.mac)}
 
-    def describe(self) -> dict[str, Any]:
-        return describe_vfs(self.worker, [self.first, self.last])
+    def describe(self, applications: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """The VFs, and the frames of both kinds of hops, as the pods' `applications` count them."""
+        statistics = [each["statistics"] for each in applications.values()]
+        hops = frames_by_hop(statistics, {self.first.address, self.last.address})
+        return {**describe_vfs(self.worker, [self.first, self.last]), "frames_by_hop": hops}
+
+
+def frames_by_hop(
+    statistics: Iterable[Mapping[str, Mapping[str, int]]], functions: Collection[str]
+) -> dict[str, dict[str, int]]:
+    """The frames that pods received and sent by these VFs (north/south), and by all other devices (east/west).
+
+    `statistics` has the counts of each pod's devices.
+    """
+    hops: dict[str, Counter[str]] = {"north_south": Counter(), "east_west": Counter()}
+    for devices in statistics:
+        for device, counts in devices.items():
+            hops["north_south" if device in functions else "east_west"].update(counts)
+    return {hop: dict(counts) for hop, counts in hops.items()}
 
 
 def functions_at_ends(worker: Worker, chain: Chain, undo: ExitStack) -> FunctionsAtEnds:
@@ -91,6 +109,7 @@ class SriovAndSwitch(DataPlane):
         between = self.switch(ends).set_up(worker, chain, undo)
 
         def describe() -> Mapping[str, Any]:
-            return {**between.describe(), **ends.describe()}
+            described = between.describe()
+            return {**described, **ends.describe(described["applications"])}
 
         return replace(between, entries=ends.entries, describe=describe)

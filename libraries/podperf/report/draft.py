@@ -139,11 +139,13 @@ SECTIONS = (
         "4.1.5",
         "Model Combination",
         "SR-IOV for north/south and a user-space vSwitch for east/west traffic in one chain.",
-        "Virtual functions to the network and OVS-DPDK or VPP between the pods, chains of 2 and 3 pods.",
+        "Virtual functions to the network and OVS-DPDK or VPP between the pods, chains of 2 and 3 pods; beside virtual "
+        "functions alone (east/west) and beside the switch alone (north/south).",
         suites=(
             "4.1.5_model_combination.robot",
             "4.1.5_model_combination_sweep.robot",
             "4.1_headers_sweep.robot",
+            "4.1_findings.robot",
             "hackathon_113.robot",
         ),
     ),

@@ -25,6 +25,8 @@ ANSWER_TIMEOUT = 30.0  # seconds, enough for an emulated CPU
 # `CPU cycles/packet=140.00 (total cycles=14000 / total io packets=100) at 2600 MHz Clock`; since 23.03 `busy cycles`
 _CYCLES = re.compile(r"(?:total|busy) cycles=(\d+) / .{0,200}? at (\d+) MHz")
 _RECEIVED = re.compile(r"RX-packets: +[1-9]")
+_DEVICE = re.compile(r"^(\d+) +(?:[0-9A-F]{2}:){5}[0-9A-F]{2} (\S+)", re.MULTILINE)  # a row of `show port summary all`
+_COUNTS = re.compile(r"(RX|TX)-packets: (\d+) +\1-dropped: (\d+)")
 _ETHERNET, _HEADROOM = 26, 128  # bytes of Ethernet with two tags and FCS, and before a frame in a buffer
 # DPDK names a polling thread after its lcore: before 22.11, since 22.11, since 23.03.
 POLLING_THREADS = ("lcore-worker", "rte-worker", "dpdk-worker")
@@ -75,13 +77,31 @@ class Testpmd(DpdkApplication):
 
     def describe(self) -> dict[str, object]:
         """testpmd's command line, and its own description of its forwarding, devices and counters."""
+        devices = [line for line in self.ask("show port summary all") if line]
         return {
             "command": list(self.command),
             "hugepages_of_mib": self.page_size(),
             "forwarding": [line for line in self.ask("show config fwd") if line],
-            "devices": [line for line in self.ask("show port summary all") if line],
-            "statistics": [line.strip() for line in self.ask("show fwd stats all") if ":" in line],
+            "devices": devices,
+            "statistics": parse_statistics(devices, self.ask("show fwd stats all")),
         }
+
+
+def parse_statistics(devices: Sequence[str], answer: Sequence[str]) -> dict[str, dict[str, int]]:
+    """The answer to `show fwd stats all`: the frames of each device since testpmd's start, by the device's name.
+
+    `devices` is the answer to `show port summary all`.
+    """
+    names = dict(_DEVICE.findall("\n".join(devices)))
+    of_all_ports = "\n".join(answer).partition("Accumulated")[0]
+    _, *by_port = re.split(r"Forward statistics for port (\d+)", of_all_ports)
+    found: dict[str, dict[str, int]] = {}
+    for number, text in zip(by_port[::2], by_port[1::2], strict=True):
+        counts = found.setdefault(names.get(number, f"port {number}"), {})
+        for side, crossed, dropped in _COUNTS.findall(text):
+            word = {"RX": "received", "TX": "sent"}[side]
+            counts |= {word: int(crossed), f"not_{word}": int(dropped)}
+    return found
 
 
 def parse_cycles(answer: Sequence[str], now: float) -> Cycles | None:
