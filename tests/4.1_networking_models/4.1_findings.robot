@@ -67,13 +67,13 @@ East/west by OVS-DPDK over the NIC          sriov-ovs-dpdk      sriov           
     [Documentation]    For this type, user-space vSwitch models such as OVS-DPDK and VPP are preferred because packets
     ...    are routed within the user space only and not through the NIC
     ...    Source: the draft, section 4.1.5
-    ...    Caveat: both chains have virtual functions at their ends; the switch polls a further CPU
+    ...    Caveat: the switch has a CPU of its own, so the pods of the two chains may be on different CPUs
     [Tags]    sec-4.1.5    combination    sriov-ovs-dpdk    sriov    64B    needs-sriov
 East/west by VPP over the NIC               sriov-vpp           sriov           2       64
     [Documentation]    For this type, user-space vSwitch models such as OVS-DPDK and VPP are preferred because packets
     ...    are routed within the user space only and not through the NIC
     ...    Source: the draft, section 4.1.5
-    ...    Caveat: both chains have virtual functions at their ends; the switch polls a further CPU
+    ...    Caveat: the switch has a CPU of its own, so the pods of the two chains may be on different CPUs
     [Tags]    sec-4.1.5    combination    sriov-vpp    sriov    64B    needs-sriov
 North/south by the NIC over OVS-DPDK        sriov-ovs-dpdk      ovs-dpdk        2       64
     [Documentation]    For this traffic type, Smart-NIC model such as SR-IOV is preferred because packets always have to
