@@ -42,6 +42,9 @@ from podperf.cluster.parts import ALL_NETWORKS, network_named
 from podperf.cluster.pod_image import POD, WHOLE, WITH_NETPERF, ready_image
 from podperf.cpu_lists import parse_cpu_list
 from podperf.errors import ExitCode, PodperfError, Unavailable
+from podperf.experiments.before_after import fewest_rounds
+from podperf.experiments.host_share import CPU_TIME, OF_RECEIVER, OF_SENDER, ROUND_TRIP
+from podperf.experiments.host_share import NAME as SHARE
 from podperf.frames import AddressFamily, Headers
 from podperf.hosts.local import LocalHost
 from podperf.kernel.threads import threads_named
@@ -982,6 +985,23 @@ class TestJob:
         assert re.search(r"pod network [\d.]+ of the host's \([\d.]+ to [\d.]+\): [\d.]+ beside", said), said
         page = (run.results / "conformance.html").read_text()
         assert page.index("The network of a cluster") < page.index(HEAD_OF_SHARES) < page.index("Measured sections")
+
+    def test_cpu_time_and_round_trips_have_shares_by_turns(self, two_nodes: Api, tmp_path: Path) -> None:
+        row = ("--test", "Pod to pod beside host network, two nodes, 64 B", str(ROOT / "tests"))
+        run = Robot(tmp_path, *row, topology=topology(tmp_path, SHORT_TRIALS).read_text())
+        assert run.wait() == 0, run.messages()
+        (record,) = run.records()
+        assert record["outcome"] == "passed", record["reason"]
+        further = record["methods"][SHARE]["further"]
+        names = (CPU_TIME, OF_SENDER, OF_RECEIVER, ROUND_TRIP)
+        assert sorted(further["shares"]) == sorted(names), record["methods"][SHARE]["missing"]
+        for name in names:
+            figures, share = further["shares"][name], record["results"][name]
+            assert len(figures["host"]) == len(figures["pods"]) >= fewest_rounds()
+            assert 0 < share["low_ratio"] <= share["ratio"] <= share["high_ratio"] < 100
+        loads = {trial["load"] for trial in record["trials"] if trial["phase"].endswith("CPU time")}
+        assert loads == {further["load"]}, "the same in both places and in all rounds"
+        assert "CPU time of the sender" in (run.results / "conformance.html").read_text()
 
     def test_a_cluster_that_forbids_the_networks_of_nodes_has_no_share(self, two_nodes: Api, tmp_path: Path) -> None:
         labels = {"pod-security.kubernetes.io/enforce": "baseline"}

@@ -66,14 +66,16 @@ class Comparisons:
         flows: int | None = None,
         family: AddressFamily | None = None,
     ) -> None:
-        """Measure the rate between two pods of a cluster, by turns with that of pods in the networks of the same nodes.
+        """Measure between two pods of a cluster, by turns with pods in the networks of the same nodes.
 
         `tester_pods` is a value of `Pods Of The Tester On`. `frame`, `flows` and `family` are those of `Set Up Chain`.
-        The figure is the share of the host network's rate, with its interval. Fails if a threshold on the metric
-        `host_share` is missed. The test is skipped if the cluster allows no pods in the networks of its nodes.
+        The figures are shares of the host network's figures, with their intervals: of the rate, of the CPU time a
+        frame, and of the round-trip time. Fails if a threshold on one of them is missed. The test is skipped if the
+        cluster allows no pods in the networks of its nodes.
         """
         run, test = open_run(), running_test()
-        result = run.measure_host_share(test, ClusterWay(test.name, tester_pods, frame_size(frame), flows, family))
+        way = ClusterWay(test.name, tester_pods, frame_size(frame), flows, family, further=True)
+        result = run.measure_host_share(test, way)
         for plot in drawings(result):
             logger.info(plot, html=True)
         tell_verdict(run.shared.baselines.judge(run.current.record))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,9 +11,26 @@ from typing import Any
 import pytest
 
 from podperf.errors import Unavailable
-from podperf.experiments.host_share import CLUSTER, ClusterWay, HostShare
+from podperf.experiments.before_after import fewest_rounds
+from podperf.experiments.host_share import (
+    CLUSTER,
+    CPU_TIME,
+    HOST,
+    OF_RECEIVER,
+    OF_SENDER,
+    PODS,
+    ROUND_TRIP,
+    ROUNDS,
+    ClusterWay,
+    HostShare,
+    OneRound,
+    further_shares,
+    load_of_both,
+)
 from podperf.history.runs import read_history
-from podperf.model import Chain
+from podperf.kubernetes.end_pair import COUNTS, SENDS
+from podperf.metrics import Measured
+from podperf.model import Chain, CpuTime, Latency, Trial, TrialResult
 from podperf.records import Record
 from podperf.records.schema import schema_errors
 from podperf.report.clusters import HOW_TO_READ
@@ -24,12 +42,13 @@ from podperf.run import Run
 from podperf.run import TestIdentity as Identity
 from podperf.run.run import usual_duration
 from podperf.testbed.access import read_topology
+from podperf.testers.base import TesterFacts
 from podperf.topology import SCHEMA_PATH, Threshold
 from test_run import SimulatedTestbed, SimulatedTester, equipment, run
 
 __all__ = ["run"]
 IDENTITY = Identity("Pod to pod beside host network", "suite", ("sec-4.1",))
-TWO_NODES = ClusterWay("Pod to pod beside host network", {"nodes": 2})
+TWO_NODES = ClusterWay("Pod to pod beside host network", {"nodes": 2}, further=True)
 
 
 def compared(
@@ -50,8 +69,37 @@ def test_a_share_is_that_of_the_pods_beside_the_network_of_the_nodes() -> None:
     assert compared([1.0], [1.0], None, None, None).metrics == {}
 
 
+def test_a_further_share_needs_as_many_rounds_as_its_interval() -> None:
+    def rounds(number: int) -> list[OneRound]:
+        return [{HOST: {CPU_TIME: 2000.0}, PODS: {CPU_TIME: 3000.0 + each}} for each in range(number)]
+
+    of_pods_only: OneRound = {HOST: {}, PODS: {CPU_TIME: 1.0}}
+    assert further_shares([*rounds(fewest_rounds() - 1), of_pods_only, of_pods_only]) == {}
+    found = further_shares([of_pods_only, *rounds(fewest_rounds())])
+    assert found.keys() == {CPU_TIME} and found[CPU_TIME]["pods"][0] == 3000.0
+    assert 1.5 <= found[CPU_TIME]["low"] <= found[CPU_TIME]["share"] <= found[CPU_TIME]["high"] < 1.503
+
+
+def test_the_load_of_both_places_is_half_of_the_lower_rate() -> None:
+    assert load_of_both({PODS: Measured(60e3), HOST: Measured(200e3)}) == 30e3
+
+
 class Pods(SimulatedTester):
-    """Two pods in a simulated cluster."""
+    """Two pods in a simulated cluster, which takes more CPU time for a frame, and longer for a round trip."""
+
+    tells_times = True
+
+    @property
+    def facts(self) -> TesterFacts:
+        return replace(super().facts, reads_cpu_time=self.tells_times, returns_frames=self.tells_times)
+
+    def measure(self, trial: Trial) -> TrialResult:
+        found, times = super().measure(trial), 1 if self.share == 0.8 else 2
+        parts = {SENDS: 3000.0 * times * found.received, COUNTS: 1000.0 * found.received}
+        cpu_time = CpuTime(parts) if trial.train > 1 else None
+        latency = Latency(50_000 * times, 50e3 * times, 50_000 * times, {1500 + 100 * times: found.received})
+        directions = tuple(replace(each, latency=latency) for each in found.directions)
+        return replace(found, cpu_time=cpu_time, directions=directions)
 
     def describe(self) -> Mapping[str, Any]:
         cluster = {"server": "https://a:6443", "uid": "u1", "version": "v1.34.4", "network": {"name": "flannel"}}
@@ -65,16 +113,21 @@ class SimulatedCluster(SimulatedTestbed):
     def __init__(self, host: bool = False) -> None:
         super().__init__("packet-ring")
         self.shares = {CLUSTER.data_plane: 0.8 if host else 0.4}
+        self.tells_times = True
         self.asked: dict[str, tuple[Mapping[str, Any], bool]] = {}
         self.others: dict[str, SimulatedCluster] = {}
 
     def with_pods(self, changes: Mapping[str, Any], *, alone: bool = False) -> SimulatedTestbed:
         key = json.dumps(changes, sort_keys=True)
         self.asked.setdefault(key, (changes, alone))
-        return self.others.setdefault(key, SimulatedCluster(host=bool(changes.get("host_network"))))
+        found = self.others.setdefault(key, SimulatedCluster(host=bool(changes.get("host_network"))))
+        found.tells_times = self.tells_times
+        return found
 
     def tester_with_ports(self) -> SimulatedTester:
-        return Pods(self.engine, self.shares[CLUSTER.data_plane], self.trials, self)
+        found = Pods(self.engine, self.shares[CLUSTER.data_plane], self.trials, self)
+        found.tells_times = self.tells_times
+        return found
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> Any:
         return super()._system(chain, self.tester_with_ports())
@@ -108,7 +161,8 @@ def test_the_record_describes_the_pods_and_has_their_share_with_its_interval(
     figure = found["results"]["host_share"]
     assert [figure[key] for key in ("low_ratio", "ratio", "high_ratio")] == pytest.approx([0.5] * 3, rel=0.01)
     assert found["chain"]["data_plane"] == "external" and found["tester"]["host_network"] is False
-    assert {trial["phase"] for trial in found["trials"]} == {"host network", "pods"}
+    of_each = {place: Counter(trial["phase"] for trial in found["trials"])[place] for place in (HOST, PODS)}
+    assert of_each == {HOST: 16, PODS: 16}
     document = found["methods"]["host_share"]
     assert [len(each["figures"]) for each in document["variants"]] == [8, 8] and document["path"] is None
     (host, alone), (pods, beside) = cluster.asked.values()
@@ -116,20 +170,61 @@ def test_the_record_describes_the_pods_and_has_their_share_with_its_interval(
     assert pods == {"nodes": 2, "node_names": ["a", "b"]} and not beside, "on the same nodes, and both pairs stay up"
 
 
+def test_cpu_time_and_round_trips_are_compared_at_one_load_in_both_places(run: Run, cluster: SimulatedCluster) -> None:
+    found = measured(run)
+    shares = {name: found["results"][name]["ratio"] for name in (CPU_TIME, OF_SENDER, OF_RECEIVER, ROUND_TRIP)}
+    assert shares == {CPU_TIME: 1.75, OF_SENDER: 2.0, OF_RECEIVER: 1.0, ROUND_TRIP: pytest.approx(2.0, rel=0.05)}
+    further = found["methods"]["host_share"]["further"]
+    assert {len(each["pods"]) for each in further["shares"].values()} == {ROUNDS - 1}
+    loads = Counter((trial["phase"], trial["load"]) for trial in found["trials"] if "," in trial["phase"])
+    assert further["load"] == pytest.approx(20e3, rel=0.01), "half of the lower rate"
+    expected = {f"{place}, CPU time": further["load"] for place in (HOST, PODS)}
+    expected |= {f"{place}, round trips": further["load"] / 4 for place in (HOST, PODS)}
+    assert loads == dict.fromkeys(expected.items(), ROUNDS - 1)
+    assert not found["methods"]["host_share"]["missing"]
+
+
+def test_a_tester_that_tells_no_times_has_the_share_of_the_rate_and_the_reasons(
+    run: Run, cluster: SimulatedCluster
+) -> None:
+    cluster.tells_times = False
+    record = Record.of(measured(run))
+    assert [name for name in record.figures if name.startswith("host_share")] == ["host_share"]
+    said = " ".join(summary_table([record]).split())
+    assert "pods' CPU time a frame, CPU time of the sender, CPU time of the receiver not measured: receive thr" in said
+    assert "pods' round trip p50 not measured: frames come back between pods on two nodes only" in said
+
+
+def test_a_row_without_further_shares_measures_the_rate_only(run: Run, cluster: SimulatedCluster) -> None:
+    found = measured(run, replace(TWO_NODES, further=False))
+    assert {trial["phase"] for trial in found["trials"]} == {HOST, PODS}
+    assert "further" not in found["methods"]["host_share"] and "missing" not in found["methods"]["host_share"]
+
+
 def test_each_report_of_a_run_tells_the_share(run: Run, cluster: SimulatedCluster) -> None:
     document = measured(run)
     record = Record.of(document)
     said = "pod network 0.50 of the host's (0.50 to 0.50): 40.0 beside 80.0 kpps"
-    assert figures_line(record) == said and said in " ".join(summary_table([record]).split())
+    of_time = "pods' CPU time a frame 1.75 of the host's (1.75 to 1.75): 7 000 beside 4 000 ns/f"
+    assert figures_line(record).startswith(f"{said}; {of_time}; CPU time of the sender 2.00 of the host's")
+    assert f"{said}; {of_time}; " in " ".join(summary_table([record]).split())
     skipped = Record.of({**document, "outcome": "skipped", "results": {}, "tester": {}})
     assert "the tester was the limit" not in " ".join(summary_table([record, skipped]).split())
     assert verdict_word(record) == "measured", "it is no change for the better or the worse"
     assert ",host_share,0.5,0.5,0.5,ratio," in csv_table([record])
     page = write_reports(run.session.results).read_text()
-    for words in ("0.50 (0.50 to 0.50)", "Pods, kpps", HOW_TO_READ.replace("'", "&#x27;"), "v1.34.4"):
+    assert ",host_share_cpu_time,1.75,1.75,1.75,ratio," in csv_table([record])
+    for words in (
+        "0.50 (0.50 to 0.50)",
+        "pod network, kpps",
+        "1.75 (1.75 to 1.75)",
+        HOW_TO_READ.replace("'", "&#x27;"),
+        "v1.34.4",
+    ):
         assert words in page
     (past,) = read_history(run.session.results).runs
     assert past.records[0].figures["host_share"].value == pytest.approx(0.5, rel=0.01)
+    assert past.records[0].figures["host_share_cpu_time"].value == 1.75
 
 
 def test_the_pods_of_one_node_are_on_one_of_the_two(run: Run, cluster: SimulatedCluster) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from made_up import trial
-from podperf.experiments.host_share import HostShare
+from podperf.experiments.host_share import OF_EACH, HostShare
 from podperf.methods import METHODS
 from podperf.methods.cost import BURSTS, Builds, CostResult
 from podperf.methods.cpu_time import CpuTimeResult
@@ -83,7 +83,9 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
         "latency": {**at_half.metrics, **replace(at_half, trial=there_and_back).metrics},
         "cpu_time": CpuTimeResult(replace(at_half, trial=timed)).metrics,
         "cost": cost.metrics,
-        "host_share": HostShare(share=0.5).metrics,
+        "host_share": {
+            name: figure for each in OF_EACH for name, figure in HostShare(share=0.5, name=each).metrics.items()
+        },
         **further,
     }
     assert {name: list(metrics) for name, metrics in found.items()} == {

@@ -144,6 +144,12 @@ SHARE = Quantity(
     units=(Unit("percent", "per cent of the rate of the nodes' own network", lambda ratio, _: ratio * 1e2),),
     has_interval=True,
 )
+SHARE_OF_TIME = replace(
+    SHARE,
+    noun="share of time",
+    more_is_better=False,
+    units=(replace(SHARE.units[0], meaning="per cent of the time in the nodes' own network"),),
+)
 LOSS = replace(VARIATION, noun="loss", units=(replace(VARIATION.units[0], meaning="per cent of the frames"),))
 MEMORY = Quantity(
     "memory",
@@ -294,6 +300,32 @@ def _application_traffic() -> Iterator[Metric]:
         ("tcp_rr_cpu_time", "CPU time a transaction", "CPU", TRANSACTION_TIME, "the CPU time of a TCP_RR transaction"),
     ):
         yield Metric(name, label, head, quantity, "application_traffic", meaning, frozenset(), application=True)
+
+
+def _shares_of_time() -> Iterator[Metric]:
+    """Times of pods of a cluster beside those of pods in the networks of its nodes, at the same load."""
+    of_frame = "the CPU time a frame"
+    for name, label, head, meaning in (
+        ("cpu_time", "pods' CPU time a frame", "share CPU", f"{of_frame} of both pods"),
+        ("sender_cpu_time", "CPU time of the sender", "share CPU sender", f"{of_frame} of the pod that sends"),
+        ("receiver_cpu_time", "CPU time of the receiver", "share CPU receiver", f"{of_frame} of the pod that counts"),
+        (
+            "round_trip",
+            "pods' round trip p50",
+            "share RTT p50",
+            "the round-trip time that half of the frames do not exceed",
+        ),
+    ):
+        yield Metric(
+            f"host_share_{name}",
+            label=label,
+            head=head,
+            quantity=SHARE_OF_TIME,
+            method="host_share",
+            meaning=f"{meaning}, as a share of that in the networks of the nodes",
+            needs=frozenset((Need.CLOCK, Need.STAMPS) if name == "round_trip" else (Need.COUNT,)),
+            only_on_pages=True,
+        )
 
 
 METRICS: dict[str, Metric] = {
@@ -520,6 +552,7 @@ METRICS: dict[str, Metric] = {
             needs=frozenset((Need.COUNT,)),
             only_on_pages=True,
         ),
+        *_shares_of_time(),
         Metric(
             "pairs_rate",
             label="rate of many pairs",

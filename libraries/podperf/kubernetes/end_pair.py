@@ -16,6 +16,7 @@ from podperf.testers.software import request_line, trial_result
 
 SETTLE = 0.2  # seconds without a frame after which the rest counts as lost
 ANSWER_TIMEOUT = 20.0  # seconds beyond the trial itself
+SENDS, COUNTS = "the port that sends", "the port that counts"
 
 Start = Callable[[], tuple[float, float]]
 """Waits until a trial may start. Returns the moment at which the first frame is due, by the sender's clock in seconds
@@ -110,7 +111,7 @@ def combined(
     result has no latency."""
     (sending,), (counting,) = sent["directions"], counted["directions"]
     both = _of_direction(sending, counting, same_clock=same_clock)
-    ends = {"the port that sends": sent, "the port that counts": counted}
+    ends = {SENDS: sent, COUNTS: counted}
     result = _of_both(trial, ends, [both], real(counted, "elapsed"))
     if result.cpu_time is None:
         return result
@@ -140,7 +141,7 @@ def _of_direction(sending: Mapping[str, Any], counting: Mapping[str, Any], *, sa
 def round_trip(trial: Trial, sent: Mapping[str, Any], returned: Mapping[str, Any]) -> TrialResult:
     """The result of the process that sent the frames, and got them back."""
     (direction,) = sent["directions"]
-    ends = {"the port that sends": sent, "the port that returns": returned}
+    ends = {SENDS: sent, "the port that returns": returned}
     return replace(_of_both(trial, ends, [direction], real(sent, "elapsed")), cpu_time=None)
 
 

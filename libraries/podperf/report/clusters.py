@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from podperf.figures import kpps
+from podperf.experiments.host_share import NAME as HOST_SHARE
 from podperf.methods.many_pairs import ManyPairs
 from podperf.metrics import METRICS, ON_PAGE, Metric
 from podperf.records import Record
@@ -15,16 +15,16 @@ from podperf.report.conformance import Conformance
 from podperf.report.facts import flat
 from podperf.report.html import NOTHING, Html, TableRow, element, facts, table, titled, together
 from podperf.report.method_tables import method_tables
-from podperf.report.results import figure_text, host_share, with_applications
+from podperf.report.results import figure_text, host_shares, with_applications
 
 LATENCIES = ("latency_p50", "latency_p99", "round_trip_p50", "round_trip_p99")
 COLUMNS = ("mrr", "ndr", "pdr", "cpu_time", *LATENCIES)  # those of them that a test has
 HEAD_OF_SHARES = "Share of the host network"
 HOW_TO_READ = (
-    "A share is the rate of the pods divided by that of pods in the networks of two nodes, also where the pods are on "
-    "one node. Both rates are medians of rounds in which they were measured by turns. The interval contains the share "
-    "with 95 % confidence. The CPU of the sending pod does the network's work for each frame, so a rate includes the "
-    "cost of sending."
+    "A share is the figure of the pods divided by that of pods in the networks of two nodes, also where the pods are "
+    "on one node. Both figures are medians of rounds in which they were measured by turns. The interval contains the "
+    "share with 95 % confidence. The CPU of the sending pod does the network's work for each frame, so a rate includes "
+    "the cost of sending. CPU time and round trips have the same load in both places."
 )
 
 Tests = Mapping[str, Sequence[Record]]
@@ -58,14 +58,21 @@ def _cluster(tests: Tests, conformance: Conformance) -> Html:
 def _shares(tests: Tests, conformance: Conformance) -> Html:
     """The pods of each test beside the networks of their nodes. NOTHING without such tests."""
     rows = [
-        TableRow((cells.named(record, conformance), kpps(share.host), kpps(share.pods), str(share)))
+        TableRow(
+            (
+                cells.named(record, conformance) if share.name == HOST_SHARE else "",
+                f"{METRICS[share.name].label}, {cells.typeset(share.unit)}",
+                *reversed(share.amounts),
+                str(share),
+            )
+        )
         for records in tests.values()
         for record in records
-        if (share := host_share(record))
+        for share in host_shares(record)
     ]
-    heads = ("By turns", "Host network, kpps", "Pods, kpps", HEAD_OF_SHARES)
+    heads = ("By turns", "Figure", "Host network", "Pods", HEAD_OF_SHARES)
     below = element("p", HOW_TO_READ, class_="small muted")
-    return together(table(heads, rows, numeric=(1, 2, 3)), below) if rows else NOTHING
+    return together(table(heads, rows, numeric=(2, 3, 4)), below) if rows else NOTHING
 
 
 def _pairs(tests: Tests, conformance: Conformance) -> Html:

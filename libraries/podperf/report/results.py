@@ -150,7 +150,7 @@ def own_loss(record: Record) -> str:
 def missing(record: Record) -> list[str]:
     """The figures that a method wanted and did not find, with the reason: `NDR, PDR not found: …`."""
     reasons: dict[str, list[str]] = {}
-    for method in ("ndrpdr", "latency", "cpu_time", *METHODS):
+    for method in ("ndrpdr", "latency", "cpu_time", HOST_SHARE, *METHODS):
         for name, reason in (record.method(method).get("missing") or {}).items():
             reasons.setdefault(str(reason), []).append(str(name))
     return [f"{', '.join(names)} {reason}" for reason, names in reasons.items()]
@@ -169,19 +169,15 @@ def cpu_time_words(record: Record) -> str:
     return "; ".join(words)
 
 
-def host_share(record: Record) -> HostShare | None:
-    """The rate of pods beside that of the nodes' own network, if the test measured it."""
+def host_shares(record: Record) -> list[HostShare]:
+    """The figures of pods beside those of the nodes' own network, if the test measured them."""
     found = record.method(HOST_SHARE)
-    return HostShare.of(found) if found else None
+    return HostShare.all_of(found) if found else []
 
 
 def host_share_words(record: Record) -> str:
-    """`pod network 0.87 of the host's (0.84 to 0.90): 207 beside 238 kpps`. Empty without such a share."""
-    found, metric = host_share(record), METRICS[HOST_SHARE]
-    if found is None or found.share is None:
-        return ""
-    words = f"{metric.label} {found.share:.2f} {metric.quantity.unit} ({found.interval})"
-    return f"{words}: {kpps(found.pods)} beside {kpps(found.host)} kpps"
+    """`pod network 0.87 of the host's (0.84 to 0.90): 207 beside 238 kpps; ...`. Empty without such a share."""
+    return "; ".join(filter(None, (each.words for each in host_shares(record))))
 
 
 def functions_missing(record: Record) -> list[str]:

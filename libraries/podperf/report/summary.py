@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from podperf.experiments.host_share import NAME as HOST_SHARE
 from podperf.figures import count, number
 from podperf.history.newest import NOTHING_EARLIER, BesideEarlier, DifferenceFromEarlier
 from podperf.methods.cost import L1_BYTES
@@ -21,7 +22,6 @@ from podperf.metrics import (
     LATENCY,
     METRICS,
     RATE,
-    SHARE,
     Metric,
     Signs,
     by_quantity,
@@ -149,7 +149,7 @@ def further_figures(record: Record) -> list[tuple[str, str]]:
 
 def figures_line(record: Record) -> str:
     """The figures of a row in one line. Empty without figures."""
-    metrics = (each for each in METRICS.values() if each.name in record.figures and each.quantity is not SHARE)
+    metrics = (each for each in METRICS.values() if each.name in record.figures and each.method != HOST_SHARE)
     said = (
         ", ".join(f"{metric.head} {figure_cell(record, metric)}" for metric in alike) + f" {quantity.unit}"
         for quantity, alike in by_quantity(metrics).items()

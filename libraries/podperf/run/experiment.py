@@ -21,8 +21,6 @@ from podperf.experiments.comparison import (
     exact_outcome,
 )
 from podperf.experiments.contender import Contender, PublishedQuantity, beside_published
-from podperf.experiments.host_share import NAME as HOST_SHARE
-from podperf.experiments.host_share import HostShare
 from podperf.experiments.rounds import ClaimRounds, RoundsSoFar, measure_variants
 from podperf.figures import count, signed
 from podperf.methods.cost import ONLY_COST, Cost, CostResult
@@ -197,17 +195,6 @@ class VariantRounds(_VariantTest):
                 record.methods = {"variants": self.outcome(interrupted=bool(self.found.open)).to_json()}
         return self.outcome()
 
-    def measure_share(self) -> ComparisonOutcome:
-        """`measure` pods of a cluster beside pods in the networks of its nodes. The record describes the pods, and has
-        their share as a figure."""
-        outcome, record = self.measure(), self.test.record
-        self._contenders.describe_only(self.comparison.variants[-1].name)
-        record.methods = {HOST_SHARE: outcome.to_json()}
-        doubt = self.found.doubt if self.found else ""
-        share = HostShare.of(record.methods[HOST_SHARE]).metrics
-        self.test.keep({name: replace(figure, doubt=doubt) for name, figure in share.items()})
-        return outcome
-
     def outcome(self, *, interrupted: bool = False) -> ComparisonOutcome:
         """The result of the rounds so far. PodperfError before the end of the first round."""
         if self.found is None:
@@ -258,8 +245,7 @@ class VariantRounds(_VariantTest):
             test = replace(self.test, apart=(found := Figures()), undo=ExitStack(), phase=name)
             if metric.method == "mrr":
                 test.trials(sut, name, there, limits).measure(UNPACED, WARM_UP)
-            measurement = Measurement(test, sut, there, limits, settings, self.shared.baselines, _no_cost)
-            measure_by_method(measurement, metric.method)
+            self._measure(variant, Measurement(test, sut, there, limits, settings, self.shared.baselines, _no_cost))
         figure = found.metrics.get(metric.name)
         if figure is None:
             reasons = (found.methods.get(metric.method) or {}).get("missing") or {}
@@ -273,6 +259,10 @@ class VariantRounds(_VariantTest):
             self._noisy[name] = self._noisy.get(name, 0) + noise.noisy
             self.test.note_noise(name, noise)
         return figure
+
+    def _measure(self, variant: Contender, measurement: Measurement) -> None:
+        """Measure the metric of this variant, which is set up. Its figure goes into the measurement."""
+        measure_by_method(measurement, self._metric.method)
 
 
 def _no_cost() -> CostResult:

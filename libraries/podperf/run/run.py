@@ -11,7 +11,7 @@ from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.experiments.claim import Claim, Finding
 from podperf.experiments.comparison import ComparisonOutcome, VariantComparison
-from podperf.experiments.host_share import CLUSTER, ROUNDS, TRIAL, ClusterWay
+from podperf.experiments.host_share import CLUSTER, FURTHER_TRIAL, ROUNDS, TRIAL, ClusterWay
 from podperf.experiments.rounds import CLAIM_ROUNDS, DURATION, WARMUP
 from podperf.frames import AddressFamily
 from podperf.kubernetes.settings import pods_of_tester
@@ -23,6 +23,7 @@ from podperf.records import Outcome, RecordWriter, TestRecord, earlier_durations
 from podperf.report.command import summary, write_reports
 from podperf.run.contenders import Contenders
 from podperf.run.experiment import VariantCosts, VariantRounds, measure_claim
+from podperf.run.host_share import HostShareRounds
 from podperf.run.measurement import Measurement, SharedByTests, set_up
 from podperf.run.session import Session
 from podperf.run.test import EndOfTest, TestIdentity, TestInProgress, chain_record, way
@@ -68,8 +69,8 @@ def usual_duration(
     if "ndrpdr" in tags or not any(tag.startswith(("sec-", "appendix-", "mrr")) for tag in tags):
         return CHAIN + mrr + search + method.patience
     if "mrr" in tags or set(data_planes) & set(tags):
-        turns = 2 * ROUNDS * (TRIAL + WARMUP + BETWEEN_TRIALS) if "cluster-share" in tags else 0.0
-        return CHAIN + mrr + turns
+        turns = TRIAL + WARMUP + 2 * FURTHER_TRIAL + 3 * BETWEEN_TRIALS
+        return CHAIN + mrr + (2 * ROUNDS * turns if "cluster-share" in tags else 0.0)
     return CHECK
 
 
@@ -178,9 +179,9 @@ class Run:
         return self.begin_rounds(identity, comparison).measure()
 
     def measure_host_share(self, identity: TestIdentity, way: ClusterWay) -> ComparisonOutcome:
-        """Measure the rate of pods of a cluster, by turns with that of pods in the networks of the same nodes.
+        """Measure pods of a cluster, by turns with pods in the networks of the same nodes.
 
-        The share is a figure of the record. Pods of earlier tests are deleted.
+        The shares are figures of the record. Pods of earlier tests are deleted.
 
         Raises Unavailable before any measurement if the cluster has no such pods, or allows none.
         """
@@ -194,7 +195,9 @@ class Run:
         pods = testbed.with_pods(host, alone=True).tester_with_ports().describe()["pods"].values()
         nodes = [pod["node"] for pod in pods][: settings.varied(way.pods).nodes]
         comparison = way.beside_host(host, nodes)
-        return VariantRounds(test, comparison, traffic, self.session, self.shared).measure_share()
+        return HostShareRounds(
+            test, comparison, traffic, self.session, self.shared, further=way.further
+        ).measure_share()
 
     def begin_rounds(self, identity: TestIdentity, comparison: VariantComparison) -> VariantRounds:
         """Open the record of a test that measures variants by turns."""
