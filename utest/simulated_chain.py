@@ -46,6 +46,7 @@ class SimulatedChain:
     further_settings: FurtherSettings = SHORT
     traffic: AddressedTraffic = TRAFFIC
     sut_differs: Mapping[str, Any] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
 
     @property
     def sut(self) -> Any:
@@ -63,7 +64,10 @@ class SimulatedChain:
         }
         return SimpleNamespace(**{**known, **self.sut_differs})
 
-    def _pairs(self) -> AbstractContextManager[SimulatedPairs]:
+    def tell(self, text: str) -> None:
+        self.told.append(text)
+
+    def _pairs(self, tell: Callable[[str], None]) -> AbstractContextManager[SimulatedPairs]:
         return nullcontext(SimulatedPairs(self.dut))
 
     def _lose_frames(self, undo: ExitStack) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import replace
 from ipaddress import ip_address
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +15,12 @@ from hypothesis import strategies as st
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.frames import PLAIN
+from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.ports import PodFacts, PodPort
+from podperf.kubernetes.settings import KubernetesSettings
+from podperf.kubernetes.tester import KubernetesTester
+from podperf.kubernetes.tester_objects import SIDES
+from podperf.methods.trials import ignore
 
 
 class OfMtu(PodPort):
@@ -63,3 +73,34 @@ def test_an_mtu_that_is_none_is_one_line(said: str) -> None:
     with pytest.raises(PodperfError, match="tells no MTU") as caught:
         OfMtu(said).demand_mtu(64, PLAIN)
     assert str(caught.value).isprintable() and len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("word", "complaint"),
+    [
+        ("at=1764307200.5", "request: at is no word of a request"),
+        ("part=exchange", "request: part=exchange: must be send or count"),
+    ],
+)
+def test_an_image_that_does_not_know_a_request_is_older(word: str, complaint: str) -> None:
+    class Older(OfMtu):
+        def _pass_on(self, line: str, patience: float, busy: float = 0.0) -> str:
+            return json.dumps({"error": complaint if word in line else "request: load=-1: must be 0 to 1e9 frames/s"})
+
+    port = Older("")
+    port._read = 0
+    with pytest.raises(PodperfError, match=r"pod p cannot go on: its image is older.*: \./podperf image build$"):
+        port.ask(f"load=1 {word}", {"trial"}, 1.0)
+    with pytest.raises(PodperfError, match="must be 0 to 1e9"):
+        port.ask("load=-1", {"trial"}, 1.0)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"new_flows": True}, {"network_policies": 1}, {"receive_threads": True}, {"destination": "service"}]
+)
+def test_many_pairs_of_other_pods_are_refused_in_one_line(settings: Mapping[str, Any]) -> None:
+    tester: Any = SimpleNamespace(
+        pods=dict.fromkeys(SIDES), _settings=replace(KubernetesSettings(PodWishes("i")), **settings)
+    )
+    with pytest.raises(Unavailable, match=r"without Services, .* and new_flows"):
+        KubernetesTester._pairs(tester, ignore).__enter__()

@@ -96,8 +96,8 @@ class Progress:
         else:
             self._show(f"{load}, {loss}", f"{phase_words(phase)}, {trial}", trial)
 
-    def round_ended(self, text: str) -> None:
-        """A round of a comparison has ended. `text` tells what is known. Trials show it in place of their load."""
+    def reached(self, text: str) -> None:
+        """A test of many steps has come so far: `text` tells what is known. Trials show it in place of their load."""
         self._round = printable(text)
         self._show(self._round)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -43,10 +42,7 @@ class Api:
         from podperf.kubernetes.client import limit  # noqa: PLC0415
 
         self._client, self.where, self.namespace = client, by_proxy(where, client.configuration.proxy), namespace
-        # For exec: the package replaces a method of its client while it opens a WebSocket, so one opens at a time.
-        self._client_of_streams, self._opens = type(client)(client.configuration), threading.Lock()
-        for each in (self._client, self._client_of_streams):
-            limit(each, TIMEOUT, CHANGE_TIMEOUT)
+        limit(client, TIMEOUT, CHANGE_TIMEOUT)
 
     def ask(self, method: str, path: str, body: object = None, query: Sequence[tuple[str, str]] = ()) -> Any:
         """One request. The answer is data. Raises ApiError with the server's message."""
@@ -105,12 +101,14 @@ class Api:
         from kubernetes.client import ApiException, CoreV1Api  # noqa: PLC0415
         from kubernetes.stream import stream  # noqa: PLC0415
 
-        call = CoreV1Api(self._client_of_streams).connect_get_namespaced_pod_exec
+        # The package replaces a method of its client while it opens a WebSocket. So each one has a client of its own,
+        # and several threads can open theirs at the same time.
+        client = type(self._client)(self._client.configuration)
+        call = CoreV1Api(client).connect_get_namespaced_pod_exec
         streams = {"stdin": stdin, "stdout": True, "stderr": True, "tty": False}
         began = time.monotonic()
         try:
-            with self._opens:
-                return stream(call, pod, namespace, command=list(command), _preload_content=False, **streams)
+            return stream(call, pod, namespace, command=list(command), _preload_content=False, **streams)
         except ApiException as error:
             raise self._not_opened(pod, namespace, error, time.monotonic() - began) from None
 
@@ -198,7 +196,6 @@ class Api:
 
     def close(self) -> None:
         self._client.close()
-        self._client_of_streams.close()
 
 
 def log_in(kubeconfig: str | None, context: str | None) -> Api:

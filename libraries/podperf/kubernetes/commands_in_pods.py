@@ -127,6 +127,18 @@ class Conversation:
         self._used = time.monotonic()
         return answer
 
+    def keep(self) -> None:
+        """Keep a connection from being silent for too long, without work for the script (a ping of RFC 6455)."""
+        from websocket import WebSocketException  # noqa: PLC0415
+
+        if self._stream is None or time.monotonic() - self._used < LONGEST_SILENCE / 3:
+            return
+        try:
+            self._stream.sock.ping()
+        except (WebSocketException, OSError):
+            self.close()  # the next question makes a new one
+        self._used = time.monotonic()
+
     def _next_line(self) -> str:
         errors = ""
         while "\n" not in self._said:

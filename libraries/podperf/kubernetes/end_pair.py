@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from podperf.kubernetes.ports import TesterEnd
+from podperf.kubernetes.ports import OLDER_IMAGE, TesterEnd
 from podperf.kubernetes.tester_objects import SIDES
 from podperf.model import CpuTime, Direction, Entry, Trial, TrialResult
 from podperf.testers.answers import real, whole, words
@@ -93,6 +93,11 @@ class EndPair:
         for port in self.ports.values():
             port.connect()
 
+    def keep(self) -> None:
+        """Keep the connections while there is no trial."""
+        for port in self.ports.values():
+            port.keep()
+
     def _request(
         self, trial: Trial, entries: Mapping[Direction, Entry], direction: Direction, source: TesterEnd
     ) -> str:
@@ -166,7 +171,7 @@ def _of_both(
 def _cpu_time(ends: Mapping[str, Mapping[str, Any]]) -> CpuTime:
     """The CPU time of both processes, with what the kernel did for frames in their time (softirqs)."""
     if any("cpu_ns" not in each for each in ends.values()):
-        return CpuTime(unread="the tester in the pods' image is older than this podperf: build the image again")
+        return CpuTime(unread=f"the tester in a pod says nothing about its CPU time: {OLDER_IMAGE}")
     return CpuTime({name: float(whole(each, "cpu_ns")) for name, each in ends.items()})
 
 

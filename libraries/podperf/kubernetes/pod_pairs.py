@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import Barrier
-from typing import Self
+from typing import Any, Self
 
 from podperf.frames import AddressFamily
 from podperf.kubernetes.api import Api
+from podperf.kubernetes.commands_in_pods import execute
 from podperf.kubernetes.end_pair import EndPair
 from podperf.kubernetes.ports import DISCARDED, PodFacts, PodPort
 from podperf.kubernetes.run_namespace import RunNamespace
-from podperf.kubernetes.running_pods import await_phase
+from podperf.kubernetes.running_pods import StartingPods
 from podperf.kubernetes.settings import KubernetesSettings
 from podperf.kubernetes.tester_objects import SIDES, pair_pod
 from podperf.model import Direction, Entry, Trial, TrialResult
@@ -23,6 +24,12 @@ from podperf.model import Direction, Entry, Trial, TrialResult
 # Prints the time of the node, in seconds since the epoch, at the beginning of a second. BusyBox knows no parts of one.
 _CLOCK = 'now=$(date +%s); while [ "$(date +%s)" = "$now" ]; do sleep 0.01; done; date +%s'
 LEAD, LEAD_OF_PAIR = 0.3, 0.02  # seconds from the last request of a trial to its first frames
+# Pods that start at the same time. More of them only take each other's time: a command in a pod that runs already would
+# then not start in its 10 s.
+AT_ONCE = 16
+_CONNECTING = 4  # pairs that are connected at the same time
+_LOOK_AGAIN = 0.3  # seconds
+Pair = tuple[EndPair, Entry]
 
 
 class PodPairs:
@@ -32,11 +39,19 @@ class PodPairs:
     """
 
     def __init__(
-        self, api: Api, place: RunNamespace, settings: KubernetesSettings, nodes: Sequence[str], numbers: Iterator[int]
+        self,
+        api: Api,
+        place: RunNamespace,
+        settings: KubernetesSettings,
+        nodes: Sequence[str],
+        numbers: Iterator[int],
+        tell: Callable[[str], None],
     ) -> None:
-        """`nodes` are those of the left and of the right pods. `numbers` are those of trials."""
+        """`nodes` are those of the left and of the right pods. `numbers` are those of trials. `tell` shows the user how
+        many pods are ready."""
         self._api, self._place, self._settings, self._nodes, self._numbers = api, place, settings, nodes, numbers
-        self._pairs: list[tuple[EndPair, Entry]] = []
+        self._tell = tell
+        self._pairs: list[Pair] = []
         self._clock: float | None = None  # seconds by which the clock of the senders' node is ahead of time.monotonic
         self._names: list[str] = []
         self._undo = ExitStack()
@@ -85,28 +100,58 @@ class PodPairs:
         return [each for each in found if each is not None]
 
     def _start(self, further: int, family: AddressFamily) -> None:
-        """Start so many further pairs. The cluster starts their pods beside each other."""
-        run, owners = self._place.run, self._place.owners
-        numbers = range(len(self._pairs) + 1, len(self._pairs) + 1 + further)
-        wanted = {
-            (number, side): pair_pod(number, side, run, owners, self._settings, node)
-            for number in numbers
-            for side, node in zip(SIDES, self._nodes, strict=True)
-        }
-        for pod in wanted.values():
-            self._place.start(pod)
-            self._undo.callback(self._place.delete, pod["metadata"]["name"])
-            self._names.append(pod["metadata"]["name"])
-        for number in numbers:
-            left, right = (self._port(side, wanted[number, side]["metadata"]["name"]) for side in SIDES)
-            to, source = right.address(family), left.address(family)
-            entry = Entry(left.next_hop(to), str(to), DISCARDED, str(source))
-            self._pairs.append((EndPair({"left": left, "right": right}, self._numbers), entry))
-            if self._clock is None:
-                self._clock = float(left.execute("sh", "-c", _CLOCK)) - time.monotonic()
+        """Start so many further pairs, some of them beside each other. Each pair is connected as soon as it runs."""
+        if further <= 0:
+            return
+        wanted = len(self._pairs) + further
+        pods = self._wanted(range(len(self._pairs) + 1, wanted + 1))
+        names = {number: [pod["metadata"]["name"] for pod in pair] for number, pair in pods.items()}
+        to_start = [pod for pair in pods.values() for pod in pair]
+        starting = StartingPods(self._place, self._settings.start_timeout)
+        running: dict[str, Mapping[str, Any]] = {}
+        connecting: dict[int, Future[Pair]] = {}
+        with ThreadPoolExecutor(_CONNECTING) as threads:
+            try:
+                while True:
+                    while to_start and len(starting) < AT_ONCE:
+                        pod = to_start.pop(0)
+                        starting.start(pod)
+                        self._undo.callback(self._place.delete, pod["metadata"]["name"])
+                        self._names.append(pod["metadata"]["name"])
+                    running |= starting.now_running()
+                    for number, pair in names.items():
+                        if number not in connecting and running.keys() >= set(pair):
+                            connecting[number] = threads.submit(self._connect, [running[name] for name in pair], family)
+                    ready = [each.result() for each in connecting.values() if each.done()]
+                    for each, _ in [*self._pairs, *ready]:
+                        each.keep()
+                    self._tell(f"{2 * (len(self._pairs) + len(ready))} of {2 * wanted} pods are ready")
+                    if len(ready) == further:
+                        break
+                    time.sleep(_LOOK_AGAIN)
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
+        self._pairs += [connecting[number].result() for number in pods]
+        if self._clock is None:
+            said = execute(self._api, names[1][0], self._place.name, ["sh", "-c", _CLOCK])
+            self._clock = float(said) - time.monotonic()
 
-    def _port(self, side: str, name: str) -> PodPort:
-        running = await_phase(self._place, name, timeout=self._settings.start_timeout)
+    def _wanted(self, numbers: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+        """The pods of each of these pairs."""
+        run, owners, places = self._place.run, self._place.owners, [*zip(SIDES, self._nodes, strict=True)]
+        return {
+            number: [pair_pod(number, side, run, owners, self._settings, node) for side, node in places]
+            for number in numbers
+        }
+
+    def _connect(self, running: Sequence[Mapping[str, Any]], family: AddressFamily) -> Pair:
+        left, right = (self._port(side, pod) for side, pod in zip(SIDES, running, strict=True))
+        to, source = right.address(family), left.address(family)
+        entry = Entry(left.next_hop(to), str(to), DISCARDED, str(source))
+        return EndPair({"left": left, "right": right}, self._numbers), entry
+
+    def _port(self, side: str, running: Mapping[str, Any]) -> PodPort:
         port = PodPort(self._api, self._place.name, side, PodFacts.of(running, self._settings.interface))
         self._connections.callback(port.close)
         return port

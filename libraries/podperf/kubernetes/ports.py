@@ -31,6 +31,8 @@ from podperf.testers.software import TESTER_BINARY
 
 DISCARDED = 49152  # the UDP port that test frames are for
 _MOST_TOLD = 200  # characters of a wrong answer
+OLDER_IMAGE = "its image is older than podperf; build it again: ./podperf image build"
+_FOREIGN = re.compile("request: .* is no word of a request|request: part=")  # the complaint about a newer request
 # Environment variables of a pod: its address, by which it finds its interface, and the name of another interface.
 ADDRESS, INTERFACE = "PODPERF_ADDRESS", "PODPERF_INTERFACE"
 _INTERFACE = f"$(cat {_FOLDER}/interface)"
@@ -114,6 +116,9 @@ class TesterEnd(ABC):
 
     def connect(self) -> None:  # noqa: B027 — a process of this machine needs no connection
         """Make the connection for the next request now."""
+
+    def keep(self) -> None:  # noqa: B027
+        """Keep the connection while there is no request."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +205,9 @@ class PodPort(TesterEnd):
     def connect(self) -> None:
         self._pass_on("", 0.0)
 
+    def keep(self) -> None:
+        self._conversation.keep()
+
     def ask(self, line: str, keys: Set[str], timeout: float, busy: float = 0.0) -> dict[str, Any]:
         if busy > LONGEST_SILENCE:
             self._pass_on(line, 0.0)
@@ -226,7 +234,8 @@ class PodPort(TesterEnd):
         answer = in_line(said)
         if not keys & answer.keys():
             complaint = str(answer.get("error", said))[:_MOST_TOLD]
-            raise PodperfError(f"the tester in pod {self.facts.name} cannot go on: {complaint}")
+            remedy = OLDER_IMAGE if _FOREIGN.search(complaint) else ""
+            raise PodperfError(f"the tester in pod {self.facts.name} cannot go on: {remedy or complaint}")
         return answer
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from secrets import token_hex
@@ -128,6 +129,11 @@ class RunNamespace:
         found: dict[str, Any] = self._api.ask("GET", self._path("pods", name))
         return found
 
+    def pods(self) -> dict[str, dict[str, Any]]:
+        """All pods of the run by their names, as the API server knows them now."""
+        found = self._api.ask("GET", self._path("pods"), query=_of_run(self._anchor))["items"]
+        return {each["metadata"]["name"]: each for each in found}
+
     def events(self, pod: str) -> list[str]:
         """The reasons and messages of a pod's events, the oldest first."""
         query = [("fieldSelector", f"involvedObject.name={pod}")]
@@ -138,15 +144,14 @@ class RunNamespace:
         self._api.delete(self._path("pods", pod), seconds=1)
 
     def await_gone(self, pods: Collection[str]) -> None:
-        """Wait until the nodes of deleted pods have given their CPUs back. PodperfError after 60 s."""
-        there = set(pods)
+        """Wait until the nodes of deleted pods have given their CPUs back. PodperfError after 60 s in which none has
+        gone."""
+        for pod in pods:
+            if not until(partial(self._is_gone, pod), GONE_TIMEOUT):
+                raise PodperfError(f"pod {pod} of the cluster does not go away")
 
-        def gone() -> bool:
-            there.difference_update([each for each in there if not self._api.exists(self._path("pods", each))])
-            return not there
-
-        if not until(gone, GONE_TIMEOUT):
-            raise PodperfError(f"pods of the cluster do not go away: {', '.join(sorted(there))}")
+    def _is_gone(self, pod: str) -> bool:
+        return not self._api.exists(self._path("pods", pod))
 
     def close(self) -> None:
         """Delete everything of this run, and wait until it is gone. Safe to repeat."""

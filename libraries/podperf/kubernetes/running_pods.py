@@ -62,6 +62,42 @@ def await_phase(
         time.sleep(_LOOK_SELDOM if waited > _WAITS_LONG else _LOOK_AGAIN)
 
 
+class StartingPods:
+    """Pods that start at the same time. One request looks at all of them."""
+
+    def __init__(self, place: RunNamespace, timeout: float = START_TIMEOUT) -> None:
+        """The pods have `timeout` seconds without a further one that runs."""
+        self._place, self._timeout = place, timeout
+        self._awaited: list[str] = []
+        self._moved = time.monotonic()  # when the last pod ran
+
+    def __len__(self) -> int:
+        return len(self._awaited)
+
+    def start(self, pod: Mapping[str, Any]) -> None:
+        self._place.start(pod)
+        self._awaited.append(pod["metadata"]["name"])
+
+    def now_running(self) -> Mapping[str, Mapping[str, Any]]:
+        """The pods that run now, and did not run at the last look, by their names. Raises PodDidNotStart, as
+        `await_phase` does."""
+        there = self._place.pods() if self._awaited else {}
+        found = {name: there[name] for name in self._awaited if _phase(there.get(name, {})) == "Running"}
+        self._awaited = [name for name in self._awaited if name not in found]
+        if found or not self._awaited:
+            self._moved = time.monotonic()
+        late = time.monotonic() - self._moved > self._timeout
+        for name in self._awaited:
+            cause, hopeless = why_not_running(there[name]) if name in there else ("somebody deleted it", True)
+            if hopeless or late:
+                raise PodDidNotStart(name, cause, self._place.events(name))
+        return found
+
+
+def _phase(pod: Mapping[str, Any]) -> object:
+    return pod.get("status", {}).get("phase")
+
+
 def why_ended(place: RunNamespace, name: str) -> str | None:
     """The cause for the end of a pod that ran, with its last events. None if it runs."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -420,15 +420,16 @@ class KubernetesTester:
         )
 
     @contextmanager
-    def _pairs(self) -> Iterator[PodPairs]:
+    def _pairs(self, tell: Callable[[str], None]) -> Iterator[PodPairs]:
         """Pairs beside the tester's own pods, which do nothing meanwhile."""
         settings = self._settings
-        if not settings.pod_to_pod or settings.host_network or settings.receive_threads:
+        if not settings.pod_to_pod or settings.host_network or settings.receive_threads or settings.new_flows:
             raise Unavailable(
-                "many pairs are pods with networks of their own, without Services, NetworkPolicies and receive threads"
+                "many pairs are pods with networks of their own, without Services, NetworkPolicies, receive threads "
+                "and new_flows"
             )
         nodes = [pod.facts.node for pod in self.pods.values()]
-        with PodPairs(self._api, self._place, settings, nodes, self._numbers) as pairs:
+        with PodPairs(self._api, self._place, settings, nodes, self._numbers, tell) as pairs:
             yield pairs
 
     @contextmanager

@@ -112,6 +112,9 @@ class MeasuredChain(Protocol):
     def trials(self, phase: str) -> ChainSource:
         """Trials of this phase across the chain."""
 
+    def tell(self, text: str) -> None:
+        """Show the user what the test does now."""
+
     def instances(self, phase: str) -> Callable[[], AbstractContextManager[StandingInstance]]:
         """Takes the chain down. Each call of the answer sets it up anew for the time of the context.
 

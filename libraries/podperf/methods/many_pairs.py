@@ -6,7 +6,7 @@ topology names the highest load of a trial, all pairs share it. Fairness is Jain
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from podperf.experiments.service_density import fairness_of
 from podperf.figures import count, kpps, milliseconds, number, percent, short
 from podperf.methods.base import MeasuredChain, MethodTable
 from podperf.methods.presets import FurtherSettings
+from podperf.methods.trials import ignore
 from podperf.metrics import Measured, Metrics
 from podperf.model import AddressedTraffic, Trial, TrialResult
 from podperf.testers.base import UNPACED, Pairs
@@ -153,8 +154,8 @@ class ManyPairs:
         if not 1 <= cls.first <= most:
             raise PodperfError(f"the ramp of pairs begins with 1 to {most} of them, not with {cls.first}")
         load = limits.maximum_load if limits.held else None
-        with chain.sut.tester.facts.pairs() as pairs:
-            return cls(settings.pairs_trials, settings.pairs_trial).run(pairs, chain.traffic, most, load)
+        with chain.sut.tester.facts.pairs(chain.tell) as pairs:
+            return cls(settings.pairs_trials, settings.pairs_trial).run(pairs, chain.traffic, most, load, chain.tell)
 
     @staticmethod
     def usual_seconds(settings: FurtherSettings, between: float, set_up: float) -> float:
@@ -174,13 +175,32 @@ class ManyPairs:
             words += f" The counting pods themselves lost {count(lost, 'frame')}, as they had no CPU time for them."
         return MethodTable(f"Many pairs at once ({found['source']})", rows, HEADS, words, numbers=0)
 
-    def run(self, pairs: Pairs, traffic: AddressedTraffic, most: int, load: float | None = None) -> ManyPairsResult:
-        """Measure. All pairs together have this load in frames/s. None: as fast as they can."""
+    def run(
+        self,
+        pairs: Pairs,
+        traffic: AddressedTraffic,
+        most: int,
+        load: float | None = None,
+        tell: Callable[[str], None] = ignore,
+    ) -> ManyPairsResult:
+        """Measure. All pairs together have this load in frames/s. None: as fast as they can.
+
+        If a step fails, for example because further pods do not start, the result is that of the steps before.
+        """
         steps: list[PairsStep] = []
         for number_of_pairs in ramp(self.first, most):
             trial = Trial(traffic, UNPACED if load is None else load / number_of_pairs, self.seconds)
-            measured = (PairsAtOnce(pairs.measure(trial, number_of_pairs)) for _ in range(self.trials))
-            steps.append(PairsStep(list(measured)))
+            measured: list[PairsAtOnce] = []
+            try:
+                for _ in range(self.trials):
+                    measured.append(PairsAtOnce(pairs.measure(trial, number_of_pairs)))
+                    tell(f"{count(number_of_pairs, 'pair')}: {kpps(measured[-1].total)} kpps")
+            except PodperfError as error:
+                if not steps:
+                    raise
+                end = f"The ramp ends here, as {count(number_of_pairs, 'pair')} gave no result: {error}."
+                break
+            steps.append(PairsStep(measured))
             if not self.to_the_end and not grows([each.median.total for each in steps]):
                 end = f"The ramp ends where the sum did not grow by more than {percent(GROWTH)} in {PATIENCE} steps."
                 break

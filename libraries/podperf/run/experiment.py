@@ -234,7 +234,7 @@ class VariantRounds(_VariantTest):
 
     def _on_round(self, found: RoundsSoFar) -> None:
         self.found = found
-        self.test.progress.round_ended(told(found))
+        self.test.progress.reached(told(found))
 
     def _figure(self, variant: Contender) -> Measured:
         """The figure of one set-up. All its trials are in the record, with the variant's name as their phase."""

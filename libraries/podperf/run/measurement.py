@@ -131,6 +131,9 @@ class Measurement:
         self.known_limits()
         self.sut.tester.facts.demand(ability)
 
+    def tell(self, text: str) -> None:
+        self.test.progress.reached(text)
+
     def instances(self, phase: str) -> Callable[[], AbstractContextManager[StandingInstance]]:
         if (build := self.build) is None:
             raise Unavailable("each round of a comparison sets its variants up anyway")

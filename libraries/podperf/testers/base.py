@@ -141,11 +141,11 @@ class Pairs(Protocol):
         """This trial by so many pairs at the same time. The result of each pair. Pairs that are missing start first."""
 
 
-PairsOfTester = Callable[[], AbstractContextManager[Pairs]]
-"""Makes pairs for the time of the context."""
+PairsOfTester = Callable[[Callable[[str], None]], AbstractContextManager[Pairs]]
+"""Makes pairs for the time of the context. They tell a function in words how far they have come."""
 
 
-def no_pairs() -> AbstractContextManager[Pairs]:
+def no_pairs(tell: Callable[[str], None]) -> AbstractContextManager[Pairs]:
     """Raises Unavailable."""
     raise Unavailable("many pairs are pods of a cluster (topologies/kubernetes.yaml)")
 
