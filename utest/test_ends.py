@@ -16,18 +16,23 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.experiments.comparison_files import load_comparison
 from podperf.frames import Headers, Vlan
 from podperf.history.fingerprint import difference, fingerprint
-from podperf.metrics import METRICS
+from podperf.history.trends import doubt_of
+from podperf.metrics import METRICS, Measured
 from podperf.model import PORTS, Chain, End, Ends, FrameSize
 from podperf.preflight.plan import SET_UP, plan
 from podperf.records import Record
 from podperf.records.schema import schema_errors
-from podperf.report.summary import pods_cell
+from podperf.report.results import remarks
+from podperf.report.summary import pods_cell, summary_table
+from podperf.run.measurement import bounds
+from podperf.testbed.system_under_test import PROGRAM_AT_END
 from podperf.topology import SCHEMA_PATH, PortSettings, WorkerPortSettings, load_topology
 
 TOPOLOGIES = SCHEMA_PATH.parent
 LOCAL, TWO_WORKERS = (load_topology(TOPOLOGIES / f"{name}.yaml", DATA_PLANES) for name in ("local", "two_workers"))
 SMALL = FrameSize.parse(64)
 POD_TO_POD, POD_TO_PORT, PORT_TO_POD = Ends(End.POD, End.POD), Ends(left=End.POD), Ends(right=End.POD)
+PROGRAM = {"program": PROGRAM_AT_END}
 WITH_PODS = (POD_TO_POD, POD_TO_PORT, PORT_TO_POD)
 KERNEL = ("linux-bridge", "macvlan", "ovs-kernel", "ovs-netdev", "ptp", "routed", "routed-policy", "tc-redirect")
 
@@ -122,9 +127,8 @@ def test_pods_of_two_workers_are_joined_as_their_chains_are() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("memif", "ports in user space"),
-        ("ovs-dpdk", "ports in user space"),
         ("af-xdp", "ports in user space"),
+        ("vpp-l2patch", "ports in user space"),
         ("sriov", "ports in user space"),
         ("docker", "translates the addresses"),
         ("tc-redirect-peer", "behind the XDP hook"),
@@ -133,6 +137,70 @@ def test_pods_of_two_workers_are_joined_as_their_chains_are() -> None:
 def test_what_cannot_end_in_a_pod_is_skipped_with_the_reason(name: str, reason: str) -> None:
     with pytest.raises(Unavailable, match=f"no end of {name} is in a pod: .*{reason}"):
         commands(Chain(name, 2, ends=POD_TO_POD))
+
+
+def started(lines: list[str]) -> dict[str, str]:
+    """The programs of the pods, by the pod: their command lines."""
+    found = (re.match(r"\[podperf-(\S+)\] .*(dpdk-testpmd --.*)", line) for line in lines)
+    return {each[1]: each[2] for each in found if each}
+
+
+@pytest.mark.parametrize("pods", [0, 1])
+@pytest.mark.parametrize("ends", WITH_PODS, ids=str)
+def test_a_program_of_the_pod_carries_frames_to_the_vhost_user_port(ends: Ends, pods: int) -> None:
+    lines = commands(Chain("ovs-dpdk", pods, "testpmd-mac", ends=ends))
+    places = [f"end-{side}" if end is End.POD else "tester" for side, end in ends.by_side.items()]
+    assert opened(lines) == "--left left@podperf-{} --right right@podperf-{}".format(*places)
+    at_ends = {side for side, end in ends.by_side.items() if end is End.POD}
+    programs = started(lines)
+    for side in at_ends:
+        program = programs.pop(f"end-{side}")
+        assert re.findall(r"iface=(\S+)|path=(\S+?),", program) == [
+            (f"w-{side}", ""),
+            ("", f"/run/podperf/sockets/{side}.sock"),
+        ]
+        assert "--forward-mode=io" in program, "frames stay unchanged, whatever forwards in the pods between the ends"
+        assert any(f"set dev w-{side} netns podperf-end-{side} name w-{side}" in line for line in lines)
+    assert len(programs) == pods
+    added = [line.partition("add-port ovs-br0 ")[2] for line in lines if "add-port" in line]
+    assert [each.split()[0] for each in added] == ["left", *["pod1a", "pod1b"][: 2 * pods], "right"]
+    of_sockets = {each.split()[0] for each in added if "type=dpdkvhostuserclient" in each}
+    assert of_sockets >= at_ends and not of_sockets & ({"left", "right"} - at_ends)
+    pollers = " ".join(line for line in lines if "podperf-rotation" in line or "renice" in line)
+    assert pollers.count("of DPDK that poll") == len(at_ends) + pods
+
+
+@pytest.mark.parametrize("pods", [0, 1])
+def test_a_program_of_the_pod_carries_frames_to_the_memif(pods: int) -> None:
+    lines = commands(Chain("memif", pods, "l2fwd", ends=POD_TO_POD))
+    assert opened(lines) == "--left left@podperf-end-left --right right@podperf-end-right"
+    programs = started(lines)
+    assert sorted(programs) == ["end-left", "end-right"], "pods between the ends have the chain's forwarder"
+    devices = [re.findall(r"iface=(\w+)|role=(\w+)", programs[f"end-{side}"]) for side in ("left", "right")]
+    assert devices == [[("net1", ""), ("", "server")], [("", "client"), ("net2", "")]]
+    assert sum("net_memif" in line for line in lines) == 2 + pods
+
+
+def test_a_memif_needs_two_pods() -> None:
+    with pytest.raises(Unavailable, match="memif, from a pod to a port: a memif joins two pods, and there is one"):
+        commands(Chain("memif", 0, ends=POD_TO_PORT))
+    assert list(started(commands(Chain("memif", 1, ends=POD_TO_PORT)))) == ["end-left", "pod1"]
+
+
+def test_a_rate_with_the_work_of_programs_at_the_ends_is_a_lower_bound_of_the_data_plane() -> None:
+    found = {"mrr": Measured(2e5, 1e5, 3e5), "ndr": Measured(1e4, upper_bound=True), "latency_p50": Measured(9e3)}
+    assert bounds(found) == {**found, "mrr": Measured(2e5, 1e5, 3e5, lower_bound=True)}
+
+
+def test_each_report_says_that_the_rate_includes_programs_at_the_ends() -> None:
+    document = made_up_history.record("linux-bridge", 0, 1.0)
+    document["results"]["mrr"]["lower_bound"] = True
+    tester, program = (Record.of({**document, "data_plane": {"ends": {"left": end}}}) for end in ({}, PROGRAM))
+    for record, words in ((tester, "the tester was the limit"), (program, "programs in the pods at the ends")):
+        assert words in " ".join(summary_table([record]).split())
+        assert words in doubt_of(record, METRICS["mrr"])
+    assert not any("as fast as these rates at least" in each for each in remarks(tester))
+    assert any("as fast as these rates at least" in each for each in remarks(program))
 
 
 def test_ends_in_pods_need_ports_that_podperf_makes() -> None:

@@ -610,9 +610,10 @@ class Measured:
     """One figure with its spread, in the unit of records: frames/s per direction, or ns.
 
     `low` and `high` bound the figure. For MRR they are the slowest and the fastest trial, for NDR and PDR the bounds of
-    the search. `lower_bound`: the tester reached its own limit first, and the true figure may be higher. `upper_bound`:
-    even the lowest load of the search was too high, and the true figure is lower. `unfinished`: the search was cut
-    short. The true figure is then between `low` and `high`; if one of them is None, it has no limit on that side.
+    the search. `lower_bound`: the true figure may be higher, because the tester reached its own limit first, or because
+    the rate includes the work of programs at the ends of the chain. `upper_bound`: even the lowest load of the search
+    was too high, and the true figure is lower. `unfinished`: the search was cut short. The true figure is then between
+    `low` and `high`; if one of them is None, it has no limit on that side.
     `doubt`: the reason why the figure does not describe the system under test, so that nothing may judge it.
     `aggregate` is the sum of the directions, if they may differ.
     """

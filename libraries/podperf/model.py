@@ -580,7 +580,12 @@ class Ends:
     @property
     def in_pods(self) -> bool:
         """Whether an end is in a pod."""
-        return End.POD in (self.left, self.right)
+        return self.pods > 0
+
+    @property
+    def pods(self) -> int:
+        """The number of ends that are in pods."""
+        return (self.left, self.right).count(End.POD)
 
     def __str__(self) -> str:
         """`from a pod to a port`."""

@@ -157,7 +157,7 @@ def _judge_one(
 def _why_open(result: Measured) -> str:
     """The reason why a figure that is a bound cannot show whether a limit is met."""
     if result.lower_bound:
-        return "tester limited"
+        return "the figure is a lower bound"
     return "the search was not finished" if result.unfinished else "below the lowest load that was tried"
 
 

@@ -1,7 +1,9 @@
 *** Settings ***
 Documentation    Traffic that begins or ends in a pod: the scenarios Pod2Pod, Pod2External and External2Pod of versions
 ...              05 and 07 of the draft and of ETSI TST 009. The tester's program sends and receives in the pods. Its
-...              port is a host outside of the worker. No pod forwards between the two ends.
+...              port is a host outside of the worker. No pod forwards between the two ends. A pod of ovs-dpdk or memif
+...              has a port in user space (vhost-user, memif). A program of the pod carries frames between this port and
+...              the tester's interface. So the rates of such rows are lower bounds of the data plane.
 
 Resource         ../../resources/networking_model.resource
 
@@ -94,3 +96,19 @@ XDP redirect, from host to pod, 64 B             xdp-redirect    port        pod
     [Tags]    ebpf    xdp-redirect    external2pod    64B
 XDP redirect, from host to pod, 1518 B           xdp-redirect    port        pod          1518
     [Tags]    ebpf    xdp-redirect    external2pod    1518B
+OVS-DPDK, from pod to pod, 64 B                  ovs-dpdk        pod         pod          64
+    [Tags]    user-space    ovs-dpdk    pod2pod    64B
+OVS-DPDK, from pod to pod, 1518 B                ovs-dpdk        pod         pod          1518
+    [Tags]    user-space    ovs-dpdk    pod2pod    1518B
+OVS-DPDK, from pod to host, 64 B                 ovs-dpdk        pod         port         64
+    [Tags]    user-space    ovs-dpdk    pod2external    64B
+OVS-DPDK, from pod to host, 1518 B               ovs-dpdk        pod         port         1518
+    [Tags]    user-space    ovs-dpdk    pod2external    1518B
+OVS-DPDK, from host to pod, 64 B                 ovs-dpdk        port        pod          64
+    [Tags]    user-space    ovs-dpdk    external2pod    64B
+OVS-DPDK, from host to pod, 1518 B               ovs-dpdk        port        pod          1518
+    [Tags]    user-space    ovs-dpdk    external2pod    1518B
+Memif, from pod to pod, 64 B                     memif           pod         pod          64
+    [Tags]    user-space    memif    pod2pod    64B
+Memif, from pod to pod, 1518 B                   memif           pod         pod          1518
+    [Tags]    user-space    memif    pod2pod    1518B

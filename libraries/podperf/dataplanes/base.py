@@ -57,6 +57,7 @@ class WorkerPort:
     carries_packets: bool = False  # the interface has IP packets without Ethernet headers, and so no neighbours
     table: int | None = None  # the routing table that leads out of this port, if something else fills it
     changes: Changes = field(default_factory=dict)  # that whatever fills it offers while frames cross
+    end_pod: Pod | None = None  # has the other end of the cable, if an end of the chain is in a pod
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,12 @@ class Worker:
     def receiving(self) -> Sequence[tuple[WorkerPort, int]]:
         """Both ports, and the CPU on which the kernel receives at each."""
         return (self.left, self.cpus.receives_left), (self.right, self.cpus.receives_right)
+
+    @property
+    def ports_to_ends(self) -> Mapping[str, tuple[WorkerPort, Pod]]:
+        """By side: each port that leads to a pod at an end of the chain, and this pod."""
+        ports = {"left": self.left, "right": self.right}
+        return {side: (port, port.end_pod) for side, port in ports.items() if port.end_pod is not None}
 
     @property
     def ports(self) -> Mapping[str, Host]:
@@ -232,10 +239,14 @@ class DataPlane(Protocol):
     """Whether several chains can have their last pod in common (`Chain.common_pod`)."""
 
     no_end_in_pod: ClassVar[str] = (
-        "its pods have ports in user space (memif, vhost-user, AF_XDP, virtual functions), and the tester's program in "
-        "a pod sends and receives through an interface of the kernel"
+        "its pods have ports in user space, and no program carries frames from there to the interface of the kernel "
+        "through which the tester's program sends and receives"
     )
     """The reason why no pod can be an end of a chain, or empty. A chain of pods needs no end in a pod."""
+
+    program_at_ends: ClassVar[bool] = False
+    """Whether a pod at an end has a port in user space. A program of the pod then carries frames between this port and
+    the interface through which the tester's program sends and receives. Rates include the work of this program."""
 
     forwarders: ClassVar[Sequence[str]]
     """The programs that can forward in a pod (podperf.pods.forwarders). The first one is the default."""

@@ -13,16 +13,17 @@ from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads,
 from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.dataplanes.segments import forward_along, start_pods_on_veth
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds, SriovAndSwitch, Switch
-from podperf.dataplanes.user_space_ports import leave_queues_each, take_ports
+from podperf.dataplanes.user_space_ports import leave_queues_each, move_into_pod, take_ports
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import package_versions
 from podperf.hosts.run_directory import pod_socket
 from podperf.kernel import hugepages, pci
+from podperf.kernel.threads import dedicate_receive_processing
 from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.model import Chain, NetworkingModel, PageSize
 from podperf.pods.base import Pod
-from podperf.pods.forwarders import FORWARDERS, MIXED, forwarder_of
+from podperf.pods.forwarders import FORWARDERS, MIXED, USUAL, forwarder_of
 from podperf.pods.forwarders.base import ORDINARY_MTU, Application
 from podperf.pods.forwarders.dpdk import MAX_LCORES, START_TIMEOUT, missing_drivers
 
@@ -56,14 +57,18 @@ class Ports:
 
 
 def ports_of(worker: Worker, undo: ExitStack) -> Ports:
-    """Both ports: the NIC's own devices until `undo`, or devices on the kernel's interfaces."""
+    """Both ports: the NIC's own devices until `undo`, or devices on the kernel's interfaces.
+
+    The switch has no port that leads to a pod at an end: it has a socket to this pod.
+    """
     if addresses := take_ports(worker, undo):
         return Ports(addresses, pci.FOR_USER_SPACE)
     refuse_large_frames(worker.mtu, "a device of DPDK on a port that the kernel keeps")
     leave_queues_each(worker)
     driver = device_driver(worker.host)
     ports = {"left": worker.left, "right": worker.right}
-    return Ports({name: f"{driver}_{name},iface={port.interface}" for name, port in ports.items()}, driver)
+    devices = {name: f"{driver}_{name},iface={port.interface}" for name, port in ports.items() if port.end_pod is None}
+    return Ports(devices, driver if devices else None)
 
 
 def device_driver(host: Host) -> str | None:
@@ -118,6 +123,8 @@ class OvsDpdk(DataPlane):
     name: ClassVar[str] = "ovs-dpdk"
     takes_tags: ClassVar[bool] = True
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
+    no_end_in_pod: ClassVar[str] = ""
+    program_at_ends: ClassVar[bool] = True
     forwarders: ClassVar[Sequence[str]] = (*FORWARDERS, MIXED)
     switch_has_cpus: ClassVar[bool] = True
     pod_queues: ClassVar[PodQueues] = PodQueues.BY_SWITCH
@@ -136,25 +143,36 @@ class OvsDpdk(DataPlane):
         )
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        if worker.ports_to_ends and worker.cpus.allocation.cpus > 1:
+            raise Unavailable(f"{chain}: a pod at an end polls on one CPU, as its interface is a veth with one queue")
         polling = PollingPods(worker, chain, undo, switch_memory=self.switch_memory)
         # Each end of a pod is a socket to the switch, or a device beside the switch.
         polled = chain.all_pods - pods_in_kernel(chain)
         ends = [f"pod{number}{end}" for number in range(1, polled + 1) for end in "ab"]
         beside = self._ends.beside_switch(chain) if self._ends else {}
-        sockets = {end: pod_socket(worker.directory, f"{end}.sock") for end in ends if end not in beside}
+        at_ends = worker.ports_to_ends
+        joined = [*at_ends, *(end for end in ends if end not in beside)]
+        sockets = {end: pod_socket(worker.directory, f"{end}.sock") for end in joined}
         queues = worker.cpus.allocation.cpus
         devices = [beside.get(end) or _virtio(place % 2, sockets[end], queues) for place, end in enumerate(ends)]
+        servers = dict[str, Application]()  # by the name of a socket: the application that makes it
+        if "left" in at_ends:
+            servers["left"] = _launch_at_end(worker, polling, "left", sockets)
         for number in range(polled):
             own = devices[2 * number : 2 * number + 2]
             forwarder = self._ends.forwarder(own) if self._ends else forwarder_of(chain)
-            polling.launch(forwarder, worker.pods.start(f"pod{number + 1}", [], undo), own)
+            pod = polling.launch(forwarder, worker.pods.start(f"pod{number + 1}", [], undo), own)
+            servers |= dict.fromkeys(ends[2 * number : 2 * number + 2], pod)
+        if "right" in at_ends:
+            servers["right"] = _launch_at_end(worker, polling, "right", sockets)
         in_kernel = start_kernel_pods(worker, chain, undo)
         ports = Ports() if beside else ports_of(worker, undo).beside(worker.host, switch_ends(in_kernel))
         settings = configuration(worker, ports, len(sockets), pages=polling.in_hugepages)
         switch = OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, daemon=WITH_DPDK, configuration=settings)
-        _connect(worker, chain, switch, ports, sockets, polling.applications)
+        _connect(worker, chain, switch, ports, sockets, servers)
         polling.begin()
         switch.confine(worker.cpus.control)
+        in_pods = {port.interface: pod.host for port, pod in at_ends.values()}
         entries, *further = (
             [forward_along(in_kernel, worker)] if in_kernel else entries_of_chains(chain, worker.addresses)
         )
@@ -163,9 +181,9 @@ class OvsDpdk(DataPlane):
             lambda: _describe(worker, switch, ports, polling, in_kernel),
             entries=entries,
             further_entries=further,
-            ports=worker.ports if ports.of_kernel else {},
+            ports={**worker.ports, **in_pods} if ports.of_kernel else {},
             switch=[switch],
-            beside_pods=[switch.pmds(), *(worker.kernel_users if ports.of_kernel and ports.devices else [])],
+            beside_pods=[switch.pmds(), *(worker.kernel_users if ports.of_kernel and not beside else [])],
             # Section 4.1.3: "using user-space vSwitch which support AFXDP PMD: OVS-DPDK and VPP".
             second_model=NetworkingModel.EBPF if ports.driver == DEVICE_DRIVERS[0] else None,
         )
@@ -177,7 +195,7 @@ def _connect(
     switch: OpenVSwitch,
     ports: Ports,
     sockets: Mapping[str, str],
-    pods: Sequence[Application],
+    servers: Mapping[str, Application],
 ) -> None:
     """Make the bridge, add its ports from left to right, and join each two that make a segment."""
     switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, "datapath_type=netdev")
@@ -188,8 +206,7 @@ def _connect(
     for name, cpu in zip(names, worker.cpus.pollers_of(len(names)), strict=True):
         if name in sockets:
             # The pod makes its sockets one by one. A switch that connects too early waits 1 s before it tries again.
-            pod = next(each for each in pods if each.name == name[:-1])
-            pod.await_file(sockets[name], START_TIMEOUT)
+            servers[name].await_file(sockets[name], START_TIMEOUT)
             settings = {"type": "dpdkvhostuserclient", "options:vhost-server-path": sockets[name]}
         else:
             settings = {"type": "dpdk", "options:dpdk-devargs": ports.devices[name]}
@@ -208,6 +225,16 @@ def _connect(
         each = 2 * chain.pods
         chains = [along[first : first + each] for first in range(0, len(along), each)]
         switch.join_chains(BRIDGE, (left, right), chains, worker.addresses)
+
+
+def _launch_at_end(worker: Worker, polling: PollingPods, side: str, sockets: Mapping[str, str]) -> Application:
+    """Launch the program of the pod at this end: between the port of the worker that leads to the pod, and a socket."""
+    port, pod = worker.ports_to_ends[side]
+    move_into_pod(worker, port, pod, port.interface)
+    (cpu,) = (cpu for each, cpu in worker.receiving if each is port)
+    dedicate_receive_processing(pod.host, port.interface, cpu)
+    devices = [f"{device_driver(worker.host)}_{side},iface={port.interface}", _virtio(0, sockets[side], 1)]
+    return polling.launch(FORWARDERS[USUAL], pod, devices)
 
 
 def _describe(

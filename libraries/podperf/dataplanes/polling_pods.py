@@ -106,7 +106,7 @@ class PollingPods:
 
 def memories(switch_memory: int, chain: Chain) -> list[int]:
     """MiB that each process of a chain on one worker has in hugepages, at most: the switch (0: none), and each pod."""
-    return [*([switch_memory] if switch_memory else []), *[POD_MEMORY] * chain.all_pods]
+    return [*([switch_memory] if switch_memory else []), *[POD_MEMORY] * (chain.all_pods + chain.ends.pods)]
 
 
 def _by_cpu(cpus: Sequence[int], threads: Sequence[int]) -> Pollers:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
+from podperf.hosts.linux import ip
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import pci
 from podperf.kernel.queues import leave_queues
@@ -45,17 +46,30 @@ def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
 
 
 def start_pods_with_ports(worker: Worker, count: int, undo: ExitStack) -> tuple[list[Pod], Mapping[str, Host]]:
-    """The pods, and the hosts of the worker's ports now. The first pod has the left port as its net1, and the last pod
-    the right port as its net2.
+    """The pods with those at the ends, and the hosts of the worker's ports now. The first pod has the left port as its
+    net1, and the last pod the right port as its net2.
 
     The CNI plug-in `host-device` moves a port. The port's receive thread ends, and a new one starts on any CPU.
     """
-    pods = []
+    at_ends, pods = worker.ports_to_ends, []
     for number in range(1, count + 1):
-        attachments = [_attachment("net1", worker.left)] if number == 1 else []
-        attachments += [_attachment("net2", worker.right)] if number == count else []
+        attachments = [_attachment("net1", worker.left)] if number == 1 and "left" not in at_ends else []
+        attachments += [_attachment("net2", worker.right)] if number == count and "right" not in at_ends else []
         pods.append(worker.pods.start(f"pod{number}", attachments, undo))
+    for side, (port, pod) in at_ends.items():
+        move_into_pod(worker, port, pod, "net1" if side == "left" else "net2")
+        pods.insert(0 if side == "left" else len(pods), pod)
     return pods, {"net1": pods[0].host, "net2": pods[-1].host}
+
+
+def move_into_pod(worker: Worker, port: WorkerPort, pod: Pod, name: str) -> None:
+    """Move a port of the worker into the pod at the other end of its cable, under this name.
+
+    Both ends of the cable are then in the pod: one for the tester's program, and one for the pod's own program. The
+    port's receive thread ends, and a new one starts on any CPU.
+    """
+    ip(worker.host, "link", "set", "dev", port.interface, "netns", pod.host.namespace, "name", name)
+    ip(pod.host, "link", "set", "dev", name, "up")
 
 
 def _attachment(interface: str, port: WorkerPort) -> Attachment:

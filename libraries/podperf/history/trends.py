@@ -100,7 +100,7 @@ def doubt_of(record: Record, metric: Metric) -> str:
     if figure.doubt:
         return figure.doubt
     if figure.lower_bound and not record.sender_forwards:
-        return "the tester was the limit"
+        return record.limit
     if figure.upper_bound or figure.unfinished:
         return "the search found a bound, no figure"
     # Other work on the machine does not change a count.

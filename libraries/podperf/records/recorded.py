@@ -201,6 +201,20 @@ class Record:
         of the sender is then the rate of sending through this network, and no lower bound of another one."""
         return bool(self.cluster) and not self.tester.get("receive_threads")
 
+    @property
+    def programs_at_ends(self) -> bool:
+        """Whether programs of the pods at the ends carry frames, so that rates are lower bounds of the data plane's."""
+        return any(end.get("program") for end in (self.data_plane.get("ends") or {}).values())
+
+    @property
+    def limit(self) -> str:
+        """What made a rate of this record a lower bound, in words."""
+        if self.programs_at_ends:
+            return "the rate includes the work of programs in the pods at the ends"
+        if self.sender_forwards:
+            return "the CPU of the sending pod was the limit, which does the network's work"
+        return "the tester was the limit"
+
     @cached_property
     def figures(self) -> Mapping[str, Figure]:
         """The figure of each metric, by its name."""

@@ -25,6 +25,10 @@ from podperf.records import KINDS, Counts, Record, counts_by_phase, read_records
 from podperf.records.reading import UNFORESEEN, disagreement
 
 _OF_THE_BLACK_BOX = "if a program is a part of the black box, name it in `black_box.programs` of the topology"
+_PROGRAMS_AT_ENDS = (
+    "a program of each pod at an end carries frames between the tester's interface and the pod's port in user space: "
+    "the data plane itself is as fast as these rates at least, and its latency is no higher"
+)
 _NEEDS_NO_WORDS = ("passed", "measured")  # for these, a table needs no sentence about thresholds; the record has it
 
 
@@ -275,6 +279,7 @@ def remarks(record: Record) -> list[str]:
     found = [] if verdict_word(record) in _NEEDS_NO_WORDS else [explanation(record)]
     noise, cut_short = noisy(record), unfinished(record)
     found += [host_share_words(record), below_the_row(record)]
+    found += [_PROGRAMS_AT_ENDS] if record.programs_at_ends and record.figures else []
     found += [each for each in counted_beside(record) if each not in "; ".join(found)]
     found += full_tables(record)
     found += directions_that_differ(record)

@@ -374,12 +374,6 @@ def _apart(records: Sequence[Record], width: int, colour: bool) -> Iterator[str]
     yield "\n".join(lines)
 
 
-_LIMITS = {
-    False: "the tester was the limit",
-    True: "the CPU of the sending pod was the limit, which does the network's work",
-}
-
-
 def _footer(records: Sequence[Record], width: int, earlier: BesideEarlier) -> Iterator[str]:
     for reason in dict.fromkeys(
         f"not comparable: {reason}" for record in records if (reason := not_comparable(record))
@@ -389,7 +383,7 @@ def _footer(records: Sequence[Record], width: int, earlier: BesideEarlier) -> It
         found = [record for record in records if record.figures]
         quantities = by_quantity([*shown(found), *shown(found, application=True)])
         words = [f"{quantity.unit}: {quantity.unit_words}" for quantity in quantities if quantity.unit_words]
-        limits = dict.fromkeys(_LIMITS[record.sender_forwards] for record in found)
+        limits = dict.fromkeys(record.limit for record in found)
         words += [f"{IN_COLUMN.at_least}: at least, {' or '.join(limits)}", f"{IN_COLUMN.below}: less than"]
         words += ["*: search cut short"] if any(map(unfinished, records)) else []
         words += ["?: in doubt, and judged by nothing"] if any(map(doubtful, records)) else []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import DataPlane, EndInPod, Worker, WorkerPort
@@ -18,7 +19,7 @@ from podperf.hosts.linux import add_veth, mac_address
 from podperf.hosts.namespaces import NetworkNamespace, add_namespace
 from podperf.kernel.threads import dedicate_receive_processing, receive_at_once
 from podperf.model import Chain, Direction, End, Ends, Entry
-from podperf.pods.base import Pod
+from podperf.pods.base import Pod, PodProgram
 from podperf.testbed.along_workers import set_up_along
 from podperf.testbed.counted_inputs import change_chain
 from podperf.testbed.ends import NewEnd, NewEnds
@@ -41,7 +42,7 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, ends: End
         if end is End.PORT:
             return NewEnd(side, outside[0])
         where = add_namespace(worker.host, f"{name}-worker-{side}", undo)
-        pod = _pods(machines, worker, where).start(f"{name}-{side}", [], undo)
+        pod = _pods(machines, worker, where, None).start(f"{name}-{side}", [], undo)
         return NewEnd(side, pod.host, pod)
 
     left, right = (placed(*each) for each in ends.by_side.items())
@@ -109,9 +110,9 @@ def _outside(machines: Machines, ends: Ends, name: str, undo: ExitStack) -> Sequ
     return [add_namespace(machines.tester_host, name, undo)] if End.PORT in (ends.left, ends.right) else []
 
 
-def _pods(machines: Machines, worker: WorkerMachine, host: NetworkNamespace) -> PodsOfChain:
-    """The pods at the ends of a chain, beside those of the chain."""
-    return PodsOfChain(machines.runtime.on(worker.host, host), list[Pod](), prefix=worker.prefix)
+def _pods(machines: Machines, worker: WorkerMachine, host: NetworkNamespace, program: PodProgram | None) -> PodsOfChain:
+    """The pods at the ends of a chain, beside those of the chain. They can have such a program of their own."""
+    return PodsOfChain(machines.runtime.on(worker.host, host, program), list[Pod](), prefix=worker.prefix)
 
 
 def _workers(
@@ -141,10 +142,11 @@ def _workers(
             _, ports[place] = _cable(machines, (ends[side].host, side), (host, name), needs.port_mtu)
         else:
             opposite = (rights if side == "left" else lefts).get(place) if not chain.parts[place].pods else None
-            wanted = EndInPod(side, name, host, _pods(machines, used[place], host), needs.port_mtu, opposite)
+            starter = _pods(machines, used[place], host, needs.program)
+            wanted = EndInPod(side, name, host, starter, needs.port_mtu, opposite)
             attached = data_plane.start_end(wanted, undo)
             ends[side] = NewEnd(side, attached.pod.host, attached.pod, attached.takes_xdp)
-            ports[place] = attached.port
+            ports[place] = replace(attached.port, end_pod=attached.pod)
     found = []
     for place, (machine, host, roles) in enumerate(zip(used, hosts, cpus, strict=True)):
         left, right = lefts[place], rights[place]

@@ -43,6 +43,7 @@ from podperf.testers.base import Ability, Tester
 from podperf.testers.ends import EndHosts, no_ends
 
 FURTHER = "further_workers"
+PROGRAM_AT_END = "carries frames between the tester's interface and the pod's port in user space"
 
 Fact = TypeVar("Fact")
 
@@ -152,6 +153,12 @@ class SystemUnderTest:
         return [application for part in self.data_planes for application in part.applications]
 
     @property
+    def programs_at_ends(self) -> list[str]:
+        """The sides at which a program of the pod carries frames (see DataPlane.program_at_ends)."""
+        programs = {application.name for application in self.applications}
+        return [side for side, pod in self.end_pods.items() if pod.name in programs]
+
+    @property
     def cpu_plans(self) -> list[CpuPlan]:
         """The roles of the CPUs of each worker, from left to right. Empty for a path that podperf does not place."""
         return [part.cpus for part in self.parts if part.cpus is not None]
@@ -193,7 +200,9 @@ class SystemUnderTest:
             sites = {part.worker: part.site.worker for part in self.parts if part.site is not None}
             beside = {**beside, "join": describe_join(self.chain.join, sites)}
         if self.end_pods:
-            beside = {**beside, "ends": {side: _end_as_record(pod) for side, pod in self.end_pods.items()}}
+            programs = self.programs_at_ends
+            ends = {side: _end_as_record(pod, side in programs) for side, pod in self.end_pods.items()}
+            beside = {**beside, "ends": ends}
         return {**as_record({part.worker: part.data_plane.describe() for part in self.parts}), **beside}
 
     def read_limits(self) -> Mapping[str, Mapping[str, Any]]:
@@ -295,9 +304,10 @@ class SystemUnderTest:
         return "the data plane is set up but does not forward"
 
 
-def _end_as_record(pod: Pod) -> Mapping[str, Any]:
+def _end_as_record(pod: Pod, has_program: bool) -> Mapping[str, Any]:
     network = network_of(pod.host, IPV4_ADDRESSES)
-    return {"pod": pod.name, **{key: network[key] for key in ("links", "neighbours")}}
+    program = {"program": PROGRAM_AT_END} if has_program else {}
+    return {"pod": pod.name, **program, **{key: network[key] for key in ("links", "neighbours")}}
 
 
 def addressed(profile: TrafficProfile, sut: SystemUnderTest) -> AddressedTraffic:

@@ -143,7 +143,7 @@ class Testbed(Machines):
         """The usual roles of the CPUs of each worker, from left to right."""
         with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
         workers = zip(self.workers, chain.parts, strict=False)
-        return [plan_cpus(each.placement, part.all_pods, with_switch=with_switch) for each, part in workers]
+        return [plan_cpus(each.placement, _pods_with_cpus(part), with_switch=with_switch) for each, part in workers]
 
     def place_scenario(self, scenario: Scenario, chain: Chain) -> Placed:
         """CPUs of the worker for a published placement. Raises Unavailable if the worker has too few CPUs or nodes."""
@@ -155,7 +155,7 @@ class Testbed(Machines):
         kind = DATA_PLANES[chain.data_plane]
         placed = place_scenario(
             scenario,
-            chain.all_pods,
+            _pods_with_cpus(chain),
             usual,
             cpus,
             nic_node=cpus.node(min(usual.sut)) if node is None else node,
@@ -335,6 +335,12 @@ class Testbed(Machines):
 def _application(chain: Chain) -> Forwarder | None:
     """The application of the chain's pods. None if the kernel forwards in them."""
     return application_named(chain.forwarder or DATA_PLANES[chain.data_plane].forwarders[0])
+
+
+def _pods_with_cpus(chain: Chain) -> int:
+    """The number of pods with CPUs of their own on one worker: those of the chain, and pods at an end with a program of
+    their own."""
+    return chain.all_pods + (chain.ends.pods if DATA_PLANES[chain.data_plane].program_at_ends else 0)
 
 
 def _mtu(frame: FrameSize, headers: Headers = PLAIN) -> int:
