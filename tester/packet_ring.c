@@ -242,9 +242,18 @@ static int send_out(struct ring_port *side)
 }
 
 /*
- * Sleep until the next train is due, so that the CPU time of this process is that of its frames. The timer's slack is
- * off: a late train would push the next ones together.
+ * Whether the sender sleeps until the next frame. With trains, its CPU time is then that of its frames. In an exchange,
+ * two processes send: if both polled, two CPUs would have no time for other programs, and the kernel would take it from
+ * those that never sleep. A sender that is late polls, as each sleep ends some microseconds too late.
  */
+static int sleeps(const struct request *request, uint64_t now)
+{
+	if (request->train > 1)
+		return request->part == SEND || request->part == EXCHANGE;
+	return request->part == EXCHANGE && plan.stream[next_direction(&plan)].due >> FRACTION_BITS > now - plan.start;
+}
+
+/* Sleep until the next frame or train is due. The timer's slack is off: a late train would push the next ones together. */
 static void sleep_until_due(void)
 {
 	const struct stream *stream = &plan.stream[next_direction(&plan)];
@@ -257,7 +266,7 @@ static void sleep_until_due(void)
 
 static int send_all(const struct request *request)
 {
-	prctl(PR_SET_TIMERSLACK, request->train > 1 ? 1 : 0);
+	prctl(PR_SET_TIMERSLACK, request->train > 1 || request->part == EXCHANGE ? 1 : 0);
 	while (!plan_finished(&plan) && !stopping) {
 		uint64_t now = clock_ns(CLOCK_REALTIME);
 		int direction = next_stream(&plan, now);
@@ -269,7 +278,7 @@ static int send_all(const struct request *request)
 			if (send_out(&sides[LEFT]) || send_out(&sides[RIGHT]))
 				return -1;
 			receive();
-			if (request->train > 1 && (request->part == SEND || request->part == EXCHANGE) && !plan_finished(&plan))
+			if (!plan_finished(&plan) && sleeps(request, now))
 				sleep_until_due();
 			continue;
 		}
