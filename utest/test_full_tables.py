@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+import made_up
 from podperf.hosts.local import LocalHost
-from podperf.kernel.full_tables import NEIGHBOURS, FullTable, Place, read_tables, since, sums
+from podperf.kernel.full_tables import (
+    CONNECTIONS,
+    CONNECTIONS_LIMIT,
+    NEIGHBOURS,
+    FullTable,
+    Place,
+    read_tables,
+    since,
+    sums,
+)
 from podperf.observation import State
 from podperf.preflight.mistakes import tracked_connections
+from podperf.records.recorded import Record
+from podperf.report.results import full_tables
+from scripted_host import ScriptedHost
 
 CONNECTIONS_OF_TWO_CPUS = """\
 entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop icmp_error
@@ -54,6 +69,35 @@ def test_only_what_happened_in_the_test_counts() -> None:
     assert since([full(7, 100)], [full(7, 100)]) == []
     assert since([full(7, 100)], [full(9, 100)]) == [full(2, 0)]
     assert since([full(7, 100, "pod1")], [full(0, 3)]) == [full(0, 3)]
+
+
+def test_a_table_that_a_test_is_about_is_there_in_any_case() -> None:
+    """The counts of a node are those of the test, and its entries those at the end."""
+    before, now = (replace(full(0, evicted, "node n1"), entries=entries) for evicted, entries in ((5, 7), (5, 4000)))
+    assert since([before], [now]) == []
+    assert since([before], [now], ["node n1"]) == [replace(now, evicted=0)]
+
+
+def test_the_report_says_how_far_a_table_filled_and_what_was_lost(tmp_path: Path) -> None:
+    record, trials = made_up.forwarding_record("external", 1e5, pods=0)
+    record.full_tables = [replace(full(0, 746_790, "node n1"), limit=262_144, entries=262_144)]
+    (said,) = full_tables(Record.of(made_up.document(record, trials, tmp_path)))
+    assert said == (
+        "the table of tracked connections of node n1 filled to 262 144 of 262 144 (net.netfilter.nf_conntrack_max); "
+        "746 790 entries evicted, 0 frames dropped"
+    )
+    record.full_tables = [full(12, 0)]  # a record of an older version has no number of entries
+    (said,) = full_tables(Record.of(made_up.document(record, trials, tmp_path)))
+    assert "was full" in said and "12 frames dropped" in said
+
+
+def test_counters_and_entries_are_read_with_one_command() -> None:
+    lines = [f"{CONNECTIONS.file}:{line}" for line in CONNECTIONS_OF_TWO_CPUS]
+    lines += [f"{CONNECTIONS_LIMIT}:4096", f"{CONNECTIONS.entries}:4000"]
+    host: Any = ScriptedHost(answers={"grep -H": "\n".join(lines)})
+    assert read_tables([Place("node n1", host, [CONNECTIONS])]) == [
+        FullTable("node n1", CONNECTIONS.name, CONNECTIONS.setting, 4096, 19, 256, 4000)
+    ]
 
 
 def test_a_check_compares_the_flows_with_the_limit_of_connections() -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.frames import PLAIN
+from podperf.kubernetes.api import ApiError
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.ports import PodFacts, PodPort
 from podperf.kubernetes.settings import KubernetesSettings
@@ -104,3 +105,19 @@ def test_many_pairs_of_other_pods_are_refused_in_one_line(settings: Mapping[str,
     )
     with pytest.raises(Unavailable, match=r"without Services, .* and new_flows"):
         KubernetesTester._pairs(tester, ignore).__enter__()
+
+
+def test_counters_of_a_node_that_allows_no_pod_in_its_network_are_not_read() -> None:
+    """The row is measured, and says why."""
+
+    def refuse(_pod: object) -> None:
+        raise ApiError("POST pods", 403, "violates PodSecurity baseline: hostNetwork")
+
+    place = SimpleNamespace(run="r", owners=(), start=refuse)
+    of_one_node = {side: SimpleNamespace(facts=PodFacts(side, "node1", {}, "i")) for side in SIDES}
+    settings = KubernetesSettings(PodWishes("i"))
+    tester: Any = SimpleNamespace(pods=of_one_node, _place=place, _settings=settings)
+    assert KubernetesTester._start_readers(tester) == ([], None)
+    tester._settings = replace(settings, new_flows=True)
+    places, why = KubernetesTester._start_readers(tester)
+    assert not places and "violates PodSecurity" in str(why)

@@ -8,10 +8,10 @@ has a line of names, and a line of hexadecimal numbers for each CPU.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from podperf.hosts.base import Host
+from podperf.hosts.base import Host, ProgramPlace
 
 CONNECTIONS_LIMIT = "/proc/sys/net/netfilter/nf_conntrack_max"
 _LINE = re.compile(r"^(/proc/[^:\n]+):(.*)$", re.MULTILINE)
@@ -19,13 +19,15 @@ _LINE = re.compile(r"^(/proc/[^:\n]+):(.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class KernelTable:
-    """A table of the kernel: its name, its counters, the columns that count, and the file of its limit."""
+    """A table of the kernel: its name, its counters, the columns that count, and the files of its limit and of the
+    number of its entries."""
 
     name: str
     file: str
     dropped: Sequence[str]
     evicted: Sequence[str]
     limit: str
+    entries: str | None = None
 
     @property
     def setting(self) -> str:
@@ -39,6 +41,7 @@ CONNECTIONS = KernelTable(
     ("drop", "insert_failed"),
     ("early_drop",),
     CONNECTIONS_LIMIT,
+    "/proc/sys/net/netfilter/nf_conntrack_count",
 )
 NEIGHBOURS = KernelTable(
     "IPv4 neighbours",
@@ -58,16 +61,18 @@ NEIGHBOURS_6 = KernelTable(
 
 @dataclass(frozen=True)
 class Place:
-    """A network on a worker, by its name for users, and the tables whose counters are read there."""
+    """A network on a worker or on a node of a cluster, by its name for users, and the tables whose counters are read
+    there."""
 
     name: str
-    host: Host
+    host: ProgramPlace
     tables: Sequence[KernelTable]
 
 
 @dataclass(frozen=True)
 class FullTable:
-    """What a table at this place dropped and evicted so far, or in a test. `limit` is the most that it holds."""
+    """What a table at this place dropped and evicted so far, or in a test. `limit` is the most that it holds, and
+    `entries` is how many it holds at the end. None: not known."""
 
     place: str
     table: str
@@ -75,6 +80,7 @@ class FullTable:
     limit: int | None
     dropped: int
     evicted: int
+    entries: int | None = None
 
 
 def read_tables(places: Sequence[Place]) -> list[FullTable]:
@@ -83,7 +89,7 @@ def read_tables(places: Sequence[Place]) -> list[FullTable]:
 
 
 def _read(place: Place) -> Iterator[FullTable]:
-    files = [file for table in place.tables for file in (table.file, table.limit)]
+    files = [file for table in place.tables for file in (table.file, table.limit, table.entries) if file]
     said = place.host.ask("grep", "-H", "", "/dev/null", *files, check=False, assumed="").stdout
     lines: dict[str, list[str]] = {}
     for file, line in _LINE.findall(said):
@@ -91,10 +97,12 @@ def _read(place: Place) -> Iterator[FullTable]:
     for table in place.tables:
         if counts := sums(lines.get(table.file, [])):
             dropped, evicted = (sum(counts.get(name, 0) for name in names) for names in (table.dropped, table.evicted))
-            (limit,) = lines.get(table.limit, [""])[:1]
-            yield FullTable(
-                place.name, table.name, table.setting, int(limit) if limit.isdigit() else None, dropped, evicted
-            )
+            limit, entries = (_number(lines.get(file or "", [])) for file in (table.limit, table.entries))
+            yield FullTable(place.name, table.name, table.setting, limit, dropped, evicted, entries)
+
+
+def _number(lines: Sequence[str]) -> int | None:
+    return int(lines[0]) if lines and lines[0].isdigit() else None
 
 
 def sums(lines: Sequence[str]) -> Mapping[str, int]:
@@ -109,16 +117,17 @@ def sums(lines: Sequence[str]) -> Mapping[str, int]:
         return {}
 
 
-def since(before: Sequence[FullTable], now: Sequence[FullTable]) -> list[FullTable]:
-    """The tables that dropped or evicted something between two readings, with the numbers of that time."""
+def since(before: Sequence[FullTable], now: Sequence[FullTable], asked: Collection[str] = ()) -> list[FullTable]:
+    """The tables that dropped or evicted something between two readings, with the numbers of that time. Those at the
+    places `asked` for are there in any case."""
     earlier = {(each.place, each.table): each for each in before}
     found = []
     for each in now:
         first = earlier.get((each.place, each.table))
         dropped = each.dropped - (first.dropped if first else 0)
         evicted = each.evicted - (first.evicted if first else 0)
-        if dropped > 0 or evicted > 0:
-            found.append(FullTable(each.place, each.table, each.setting, each.limit, max(0, dropped), max(0, evicted)))
+        if dropped > 0 or evicted > 0 or each.place in asked:
+            found.append(replace(each, dropped=max(0, dropped), evicted=max(0, evicted)))
     return found
 
 

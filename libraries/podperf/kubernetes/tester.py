@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -14,13 +14,14 @@ from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError, Unavailable, understood
 from podperf.frames import Address, AddressFamily, Headers
-from podperf.kernel.full_tables import CONNECTIONS_LIMIT
+from podperf.kernel.full_tables import CONNECTIONS, CONNECTIONS_LIMIT, Place, read_tables
 from podperf.kubernetes import manifests, own_agents
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.end_pair import SETTLE, EndPair
 from podperf.kubernetes.new_flows import POD_PORTS, SERVICE_PORTS, NewFlows, demand_many, from_ports
 from podperf.kubernetes.pod_network import PodNetwork, within, word
 from podperf.kubernetes.pod_pairs import PodPairs
+from podperf.kubernetes.pod_place import PodPlace
 from podperf.kubernetes.ports import (
     DISCARDED,
     Outside,
@@ -44,6 +45,7 @@ from podperf.kubernetes.tester_objects import (
     added_endpoint,
     added_policies,
     named_nodes,
+    node_reader,
     other_services,
     pods_of,
     policies,
@@ -106,6 +108,7 @@ class KubernetesTester:
             self._remark = None if settings.receive_threads else _SHARED
             if settings.receive_threads:
                 self._start_receive_threads()
+            self._tables, self._unread_tables = self._start_readers()
             self._numbers = count(random.randrange(65536))
             self._pair = EndPair(self.ports, self._numbers)
             self._services: dict[str, Address] = {}  # of the last family that was prepared, by the side of the pod
@@ -169,6 +172,24 @@ class KubernetesTester:
             pod = thread_starter(side, run, owners, self._settings.wishes, port.facts.node, indices)
             self._place.start(pod)
             await_phase(self._place, pod["metadata"]["name"], "Succeeded")
+
+    def _start_readers(self) -> tuple[Sequence[Place], str | None]:
+        """The tables of the nodes that new flows fill, and the reason if these cannot be read."""
+        settings = self._settings
+        nodes = sorted({port.facts.node for port in self.pods.values()}) if settings.new_flows else []
+        places: list[Place] = []
+        try:
+            for number, node in enumerate(nodes, 1):
+                pod = node_reader(number, self._place.run, self._place.owners, settings.wishes, node)
+                self._place.start(pod)
+                await_phase(self._place, pod["metadata"]["name"], timeout=settings.start_timeout)
+                reader = PodPlace(self._api, self._place.name, pod["metadata"]["name"])
+                places.append(Place(f"node {node}", reader, (CONNECTIONS,)))
+            if nodes and not read_tables(places):
+                return [], "the kernel of the node shows no counters of connection tracking"
+        except PodperfError as error:  # for example the pod security level `baseline`
+            return [], str(error)
+        return places, None
 
     def _first_family(self) -> AddressFamily:
         """IPv4 if both ports have such an address, otherwise IPv6."""
@@ -417,6 +438,7 @@ class KubernetesTester:
             changes=self._changes,
             ends=self._ends,
             pairs=self._pairs,
+            tables=self._tables,
         )
 
     @contextmanager
@@ -466,7 +488,11 @@ class KubernetesTester:
             "other_services": self._settings.other_services,
             "network_policies": self._settings.network_policies,
             "new_flows": self._settings.new_flows,
-            **({"connections_limit": self._connections_limit} if self._settings.new_flows else {}),
+            **(
+                {"connections_limit": self._connections_limit, "connections_unread": self._unread_tables}
+                if self._settings.new_flows
+                else {}
+            ),
             "pods": {side: dict(self._of_pod(port)) for side, port in self.pods.items()},
             **({"outside": self._outside.describe()} if self._outside else {}),
         }

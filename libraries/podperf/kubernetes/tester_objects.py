@@ -111,6 +111,14 @@ def thread_starter(
     return found
 
 
+def node_reader(number: int, run: str, owners: Owners, wishes: PodWishes, node: str) -> dict[str, Any]:
+    """A pod in the network of a node, where the counters of the node's tables can be read. It has no rights."""
+    command, security = ["sleep", "infinity"], manifests.WITHOUT_RIGHTS
+    found = manifests.pod(f"reader-{number}-{run}", run, owners, command, wishes.of_helper, NodeOf(node), security)
+    found["spec"]["hostNetwork"] = True
+    return found
+
+
 def policies(number: int, run: str, owners: Owners) -> Iterator[dict[str, Any]]:
     """So many NetworkPolicies for the tester's pods. The last one admits test frames. Each other one admits the same
     frames from an address of its own that nobody has, so the cluster can answer no two of them by one rule."""
@@ -168,8 +176,9 @@ def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
         for side in pods_of(settings)
         if settings.receive_threads
     ]
+    readers = [node_reader(1, run, owners, settings.wishes, "the-node-of-its-pod")] if settings.new_flows else []
     name = settings.namespace or f"{manifests.PREFIX}{run}"
-    objects = [owner, *pods, *services, *starters, *policies(settings.network_policies, run, owners)]
+    objects = [owner, *pods, *services, *starters, *readers, *policies(settings.network_policies, run, owners)]
     for each in objects:
         each["metadata"]["namespace"] = name
     return [*([] if settings.namespace else [manifests.namespace(name, run)]), *objects]

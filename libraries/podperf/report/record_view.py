@@ -178,9 +178,11 @@ def _limits(record: Record) -> Html:
     return element("ul", *rows, class_="limits") if outcomes else NOTHING
 
 
-def _connections_limit(record: Record) -> str:
-    limit = record.tester.get("connections_limit")
-    return "an unread number of" if limit is None else f"at most {limit}"
+def _connections(record: Record) -> str:
+    limit, unread = record.tester.get("connections_limit"), record.tester.get("connections_unread")
+    most = "an unread number of" if limit is None else f"at most {limit}"
+    counters = f"; its counters were not read: {unread}" if unread else ""
+    return f"the kernel of the node tracks {most} connections{counters}"
 
 
 def _set_up(record: Record) -> Iterator[tuple[str, str]]:
@@ -192,11 +194,8 @@ def _set_up(record: Record) -> Iterator[tuple[str, str]]:
         ways = " and ".join(traffic.directions)
         yield "Traffic", f"{traffic.frame.name} frames with FCS, {ways}, {count(traffic.flows, 'flow')}"
         if record.tester.get("new_flows") is True:
-            sent, limit = sum(way.sent for each in record.trials for way in each.directions), _connections_limit(record)
-            yield (
-                "New flows",
-                f"each of {sent} frames was a new flow; the kernel of the node tracks {limit} connections",
-            )
+            sent = sum(way.sent for each in record.trials for way in each.directions)
+            yield "New flows", f"each of {sent} frames was a new flow; {_connections(record)}"
         if traffic.headers.words:
             smallest = f"the smallest frame with them has {traffic.headers.smallest_frame} bytes"
             yield "Headers", f"{traffic.headers.words}; {smallest}"

@@ -18,6 +18,7 @@ from podperf.figures import kpps, number, percent, short
 from podperf.history.runs import PastRun
 from podperf.methods import METHODS
 from podperf.methods.consistency import loss_at_every_load
+from podperf.methods.many_pairs import ManyPairs
 from podperf.metrics import IN_TEXT, METRICS, Measured, Metric, Quantity, Signs
 from podperf.noise import OTHER_PROCESSES
 from podperf.printable import printable
@@ -233,15 +234,27 @@ def unfinished(record: Record) -> str | None:
     return f"{', '.join(rate.label for rate in rates)}: {reason}"
 
 
+def ended_early(record: Record) -> list[str]:
+    """Why a ramp of many pairs did not reach its end."""
+    reason = record.method(ManyPairs.name).get("incomplete")
+    return [f"the ramp of pairs ended early: {reason}"] if reason else []
+
+
 def counted(record: Record) -> Counts:
     """The frames of all valid trials of a record, in all directions."""
     return sum(counts_by_phase(record.trials).values(), Counts())
 
 
 def full_tables(record: Record) -> list[str]:
-    """One sentence for each table of a worker that was full in the test."""
+    """One sentence for each table that was full in the test, or that the test is about."""
     found = []
     for each in record.full_tables:
+        if each.entries is not None:
+            most = "an unread number" if each.limit is None else short(each.limit)
+            lost = f"{short(each.evicted)} entries evicted, {short(each.dropped)} frames dropped"
+            where = f"the table of {each.table} of {each.place}"
+            found.append(f"{where} filled to {short(each.entries)} of {most} ({each.setting}); {lost}")
+            continue
         what = [f"{short(each.dropped)} frames dropped"] if each.dropped else []
         what += [f"{short(each.evicted)} entries evicted"] if each.evicted else []
         limit = f"{each.setting} is {short(each.limit)}" if each.limit is not None else each.setting
@@ -281,7 +294,7 @@ def remarks(record: Record) -> list[str]:
     found += [host_share_words(record), below_the_row(record)]
     found += [_PROGRAMS_AT_ENDS] if record.programs_at_ends and record.figures else []
     found += [each for each in counted_beside(record) if each not in "; ".join(found)]
-    found += full_tables(record)
+    found += [*full_tables(record), *ended_early(record)]
     found += directions_that_differ(record)
     found += [f"{IN_TEXT.cut_short} {cut_short}"] if cut_short else []
     # The verdict may contain some of these.

@@ -262,7 +262,8 @@ def _last_look(record: TestRecord, sut: SystemUnderTest, tables: Sequence[FullTa
     """Describe the data plane again before it is taken down, with the final counters of its processes and of tables
     that were full. `tables` are their counters before the measurement."""
     with suppress(PodperfError, OSError):
-        record.full_tables = since(tables, sut.read_tables())
+        asked = [each.name for each in sut.tester.facts.tables]
+        record.full_tables = since(tables, sut.read_tables(), asked)
     if sut.counts:
         with suppress(PodperfError, OSError):  # if it has ended, the first description stays
             sut.check()

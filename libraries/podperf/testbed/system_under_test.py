@@ -218,8 +218,8 @@ class SystemUnderTest:
         return found
 
     def read_tables(self) -> list[FullTable]:
-        """What tables of limited size on the workers have dropped and evicted so far."""
-        places, tracks = list[Place](), DATA_PLANES[self.chain.data_plane].tracks_connections
+        """What tables of limited size on the workers, and on the tester's nodes, have dropped and evicted so far."""
+        places, tracks = [*self.tester.facts.tables], DATA_PLANES[self.chain.data_plane].tracks_connections
         for part in self.parts:
             if part.site is None:
                 continue

@@ -13,6 +13,7 @@ from podperf.errors import Unavailable
 from podperf.frames import Headers
 from podperf.hosts.base import Host
 from podperf.hosts.namespaces import NetworkNamespace
+from podperf.kernel.full_tables import Place
 from podperf.model import Changes, Trial, TrialResult
 from podperf.testers.ends import EndHosts, no_ends
 from podperf.testers.faults import Fault, FaultKind
@@ -160,7 +161,7 @@ class TesterFacts:
     this time. `returns_frames`: the two ends have different clocks, and the far one can send frames back. `changes` are
     those that the network between its ports offers under load, if the tester itself is part of a cluster. `ends` are
     for application traffic between its ports, if these have addresses of their own. `pairs` are further ports beside
-    its own two.
+    its own two. `tables` are those that the frames fill in networks that are no worker's.
     """
 
     name: str
@@ -178,6 +179,7 @@ class TesterFacts:
     changes: Changes = field(default_factory=dict)
     ends: EndHosts = no_ends
     pairs: PairsOfTester = no_pairs
+    tables: Sequence[Place] = ()
 
     def demand(self, ability: Ability) -> None:
         """Raises Unavailable if the tester lacks this ability."""
