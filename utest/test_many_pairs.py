@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
 from types import SimpleNamespace
@@ -128,6 +128,12 @@ def test_the_report_has_a_row_for_each_number_of_pairs(tmp_path: Path) -> None:
     assert [len(each["of_pairs"]) for each in record["methods"]["many_pairs"]["steps"]] == [1, 2, 4]
 
 
+def test_the_row_says_why_its_ramp_ended_early(tmp_path: Path) -> None:
+    found = replace(ManyPairs.on(simulated(lambda _tell: nullcontext(Network(1e5, 2e5))), 4), incomplete="8 pairs: no")
+    table, _, _ = reported(tmp_path, "many_pairs", found, [])
+    assert "the ramp of pairs ended early: 8 pairs: no" in " ".join(table.split())
+
+
 def test_the_page_shows_the_pairs_with_their_cluster(tmp_path: Path) -> None:
     found = ManyPairs.on(simulated(lambda _tell: nullcontext(Network(1e5, 2e5))), 4)
     record, trials = made_up.forwarding_record("external", 1e5, pods=0)
@@ -183,7 +189,7 @@ class FakePort:
     numbers: list[str]
     fails: str
 
-    def __init__(self, api: object, namespace: str, side: str, facts: Any) -> None:
+    def __init__(self, api: object, namespace: str, side: str, facts: Any, silent: float) -> None:
         self.side, self.facts, self.machine = side, facts, facts.node
         self.addresses = facts.addresses
         self.mac = f"02:00:00:00:00:{facts.addresses[AddressFamily.IPV4].packed[-1]:02x}"
@@ -288,7 +294,7 @@ def test_pods_that_do_not_start_end_the_ramp_with_what_was_measured(
     chain = simulated(lambda tell: pairs_on(place, tell, start_timeout=timeout))
     found = ManyPairs.by(2, to_the_end=True).on(chain, 16)
     assert [each.median.as_record()["pairs"] for each in found.steps] == [2, 4]
-    assert found.end.startswith("The ramp ends here, as 8 pairs gave no result: pod tester-right-5-r")
+    assert found.end.startswith("The ramp ends early: 8 pairs gave no result: pod tester-right-5-r")
     assert cause in found.end and "no address is left" in found.end
     assert "8 of 8 pods are ready" in chain.told
     assert not place.made, "those that did not start are deleted, too"

@@ -30,9 +30,10 @@ def at_once() -> tuple[float, float]:
 class EndPair:
     """Two ends by their sides."""
 
-    def __init__(self, ports: Mapping[str, TesterEnd], numbers: Iterator[int]) -> None:
-        """`numbers` are those of trials. Other pairs take theirs there, too, so their frames never count here."""
-        self.ports, self._numbers = ports, numbers
+    def __init__(self, ports: Mapping[str, TesterEnd], numbers: Iterator[int], timeout: float = ANSWER_TIMEOUT) -> None:
+        """`numbers` are those of trials. Other pairs take theirs there, too, so their frames never count here. An end
+        has `timeout` seconds for an answer, beyond the trial itself."""
+        self.ports, self._numbers, self._timeout = ports, numbers, timeout
 
     def measure(self, trial: Trial, entries: Mapping[Direction, Entry], start: Start = at_once) -> TrialResult:
         """One trial. `start` is called when the counting end is ready, in a trial of one direction.
@@ -53,14 +54,14 @@ class EndPair:
         (back,) = {*Direction} - {direction}  # of the learning frames of the one that counts
         sends, counts = ("round-trip", "return") if trial.round_trip else ("send", "count")
         asked = self._request(trial, entries, back, counter)
-        counter.ask(f"{asked} trial={number} part={counts}", {"counting"}, ANSWER_TIMEOUT)
+        counter.ask(f"{asked} trial={number} part={counts}", {"counting"}, self._timeout)
         at, ahead = start()
         due = f" at={at:.6f}" if at else ""
         send = f"{self._request(trial, entries, direction, sender)} trial={number} part={sends}{due}"
         before = time.monotonic() - began
-        sent = sender.ask(send, {"trial"}, ANSWER_TIMEOUT, ahead + trial.longest)["trial"]
+        sent = sender.ask(send, {"trial"}, self._timeout, ahead + trial.longest)["trial"]
         (sending,) = sent["directions"]
-        counted = counter.ask(f"sent={whole(sending, 'sent')}", {"trial"}, ANSWER_TIMEOUT)["trial"]
+        counted = counter.ask(f"sent={whole(sending, 'sent')}", {"trial"}, self._timeout)["trial"]
         if trial.round_trip:
             return round_trip(trial, sent, counted)
         # Clocks of two machines differ by more than a frame takes.
@@ -74,15 +75,15 @@ class EndPair:
         ends = {side: self.ports[side] for side in SIDES}
         for direction, end in zip(Direction, ends.values(), strict=True):
             asked = self._request(trial, entries, direction, end)
-            end.ask(f"{asked} trial={number} part=exchange", {"counting"}, ANSWER_TIMEOUT)
+            end.ask(f"{asked} trial={number} part=exchange", {"counting"}, self._timeout)
 
         def go(end: TesterEnd) -> int:
-            return whole(end.ask("go=1", {"sent"}, ANSWER_TIMEOUT, trial.longest), "sent")
+            return whole(end.ask("go=1", {"sent"}, self._timeout, trial.longest), "sent")
 
         with ThreadPoolExecutor(len(ends)) as threads:
             sent = list(threads.map(go, ends.values()))
         told = [
-            end.ask(f"sent={by_other}", {"trial"}, ANSWER_TIMEOUT)["trial"]
+            end.ask(f"sent={by_other}", {"trial"}, self._timeout)["trial"]
             for end, by_other in zip(ends.values(), reversed(sent), strict=True)
         ]
         same_clock = len({end.machine for end in ends.values()}) == 1

@@ -29,6 +29,7 @@ LEAD, LEAD_OF_PAIR = 0.3, 0.02  # seconds from the last request of a trial to it
 AT_ONCE = 16
 _CONNECTING = 4  # pairs that are connected at the same time
 _LOOK_AGAIN = 0.3  # seconds
+PATIENCE = 60.0  # seconds for an answer: the senders of a small node leave the other pods little CPU time
 Pair = tuple[EndPair, Entry]
 
 
@@ -149,9 +150,9 @@ class PodPairs:
         left, right = (self._port(side, pod) for side, pod in zip(SIDES, running, strict=True))
         to, source = right.address(family), left.address(family)
         entry = Entry(left.next_hop(to), str(to), DISCARDED, str(source))
-        return EndPair({"left": left, "right": right}, self._numbers), entry
+        return EndPair({"left": left, "right": right}, self._numbers, PATIENCE), entry
 
     def _port(self, side: str, running: Mapping[str, Any]) -> PodPort:
-        port = PodPort(self._api, self._place.name, side, PodFacts.of(running, self._settings.interface))
+        port = PodPort(self._api, self._place.name, side, PodFacts.of(running, self._settings.interface), PATIENCE)
         self._connections.callback(port.close)
         return port

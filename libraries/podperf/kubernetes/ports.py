@@ -43,7 +43,7 @@ _PROGRAM = (
     f" <>{_FOLDER}/requests >>{_FOLDER}/answers 2>&1"
 )
 _LOOK_AGAIN, _PATIENCE = 0.01, 1.0  # seconds between looks for an answer, and for all looks of one line at least
-_SILENT = 10.0  # seconds beyond that after which the connection counts as lost
+SILENT = 10.0  # seconds beyond that after which the connection counts as lost
 # Each line of its input has the number of an answer, a number of looks, seconds, and a request. Writes the request, if
 # there is one. Prints the answer of this number as soon as it is there: the first look is after these seconds, and the
 # next ones _LOOK_AGAIN apart. Prints an empty line if there is no answer.
@@ -156,10 +156,11 @@ def attached_addresses(pod: Mapping[str, Any], interface: str) -> Sequence[str]:
 class PodPort(TesterEnd):
     """The conversation with the tester's process in one pod."""
 
-    def __init__(self, api: Api, namespace: str, side: str, facts: PodFacts) -> None:
+    def __init__(self, api: Api, namespace: str, side: str, facts: PodFacts, silent: float = SILENT) -> None:
+        """The connection counts as lost if it is `silent` for so many seconds longer than the pod is busy."""
         self._api, self._namespace, self.side, self.facts = api, namespace, side, facts
         self.addresses, self.machine = facts.addresses, facts.node
-        self._read = 0  # answers so far
+        self._read, self._silent = 0, silent  # answers so far
         self._route_mtus: dict[Address, int | None] = {}
         self._conversation = Conversation(api, facts.name, namespace, _PASS_ON)
         self.ready = self._answer("", {"ready"}, 15.0)["ready"]
@@ -217,7 +218,7 @@ class PodPort(TesterEnd):
 
     def _pass_on(self, line: str, patience: float, busy: float = 0.0) -> str:
         looks = f"{patience / _LOOK_AGAIN:.0f}"
-        return self._conversation.ask(f"{self._read + 1} {looks} {busy:.3f} {line}", busy + patience + _SILENT)
+        return self._conversation.ask(f"{self._read + 1} {looks} {busy:.3f} {line}", busy + patience + self._silent)
 
     def _answer(self, line: str, keys: Set[str], timeout: float, busy: float = 0.0) -> dict[str, Any]:
         deadline = time.monotonic() + busy + timeout

@@ -91,6 +91,7 @@ class ManyPairsResult:
     seconds: float  # of a trial
     end: str
     load: float | None = None  # of all pairs together, in frames/s; None: as fast as they can
+    incomplete: str = ""  # why the next step gave no result, if this ended the ramp
 
     @property
     def best(self) -> PairsStep:
@@ -120,6 +121,7 @@ class ManyPairsResult:
             "seconds": self.seconds,
             "load": self.load,
             "end": self.end,
+            "incomplete": self.incomplete,
             "growth": GROWTH,
         }
 
@@ -188,6 +190,7 @@ class ManyPairs:
         If a step fails, for example because further pods do not start, the result is that of the steps before.
         """
         steps: list[PairsStep] = []
+        incomplete = ""
         for number_of_pairs in ramp(self.first, most):
             trial = Trial(traffic, UNPACED if load is None else load / number_of_pairs, self.seconds)
             measured: list[PairsAtOnce] = []
@@ -198,7 +201,8 @@ class ManyPairs:
             except PodperfError as error:
                 if not steps:
                     raise
-                end = f"The ramp ends here, as {count(number_of_pairs, 'pair')} gave no result: {error}."
+                incomplete = f"{count(number_of_pairs, 'pair')} gave no result: {error}"
+                end = f"The ramp ends early: {incomplete}"
                 break
             steps.append(PairsStep(measured))
             if not self.to_the_end and not grows([each.median.total for each in steps]):
@@ -206,7 +210,7 @@ class ManyPairs:
                 break
         else:
             end = f"The ramp ends with the {most} pairs of this row."
-        return ManyPairsResult(steps, self.seconds, end, load)
+        return ManyPairsResult(steps, self.seconds, end, load, incomplete)
 
 
 def ramp(first: int, most: int) -> Iterator[int]:
