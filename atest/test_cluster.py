@@ -23,6 +23,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from ipaddress import ip_address, ip_interface, ip_network
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.pod_network import TOLD
-from podperf.kubernetes.ports import Outside
+from podperf.kubernetes.ports import DISCARDED, Outside
 from podperf.kubernetes.recognition import Recognition
 from podperf.kubernetes.rights import (
     GRANTED_BY,
@@ -103,6 +104,7 @@ JOB_TIMEOUT = 360.0  # seconds for three runs
 # The networks of nodes, pods and Services, in which agents and overlays talk, too.
 OF_CLUSTER = (f"{CONTROL_ADDRESS.removesuffix('1')}0/24", "fd00:10:199::/64", *PODS.split(","), *SERVICES.split(","))
 OF_JOBS = "podperf"  # the namespace of NAMESPACED_FILE
+LIMIT = 20_000  # frames/s through a limiter
 # A run that measures until it is killed: the first one while it sends frames, and the last one when it has just made
 # its namespace. The pods of five runs fill the node.
 KILLED_AFTER = (5.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.6, 0.3, 0.1, 0.0)  # seconds after the namespace is there
@@ -943,6 +945,24 @@ def record_in(folder: Path) -> dict[str, Any]:
     return found
 
 
+def limited_link(node: str, rate: int, undo: ExitStack) -> None:
+    """Let test frames of this rate, and 20 at once, pass from the link of a node to its pods."""
+    here, within = LocalHost(), ("nsenter", "--target", str(process_of("kubelet", node)), "--net", "nft")
+    too_many = f"limit rate over {rate}/second burst 20 packets"
+    undo.callback(here.do, *within, "delete table ip limiter")
+    here.do(
+        *within,
+        "add table ip limiter; "
+        "add chain ip limiter forward { type filter hook forward priority 0; }; "
+        f"add rule ip limiter forward iifname eth0 udp dport {DISCARDED} {too_many} drop",
+    )
+
+
+def near_limit_or_doubted(found: Mapping[str, Any]) -> bool:
+    """Whether a rate is that of the limiter, or the record says that the tester's own bursts may be the loss."""
+    return found["frames_per_second"] > 0.85 * LIMIT or "caught up in haste" in found.get("doubt", "")
+
+
 def log_of(api: Api, pod: str, namespace: str = OF_JOBS) -> str:
     """The output of a pod."""
     answer = api._client.call_api(
@@ -1002,6 +1022,24 @@ class TestJob:
         loads = {trial["load"] for trial in record["trials"] if trial["phase"].endswith("CPU time")}
         assert loads == {further["load"]}, "the same in both places and in all rounds"
         assert "CPU time of the sender" in (run.results / "conformance.html").read_text()
+
+    def test_a_limiter_on_a_link_of_the_nodes_is_found_as_ndr_and_pdr(self, two_nodes: Api, tmp_path: Path) -> None:
+        """A tester whose own bursts are the loss says so, and a machine that is busy for a whole search does not pass
+        every time."""
+        with ExitStack() as undo:
+            for node in ("node1", "node2"):
+                limited_link(node, LIMIT, undo)
+            row, folders = ("--test", "Pod to pod on two nodes, 64 B", str(ROOT / "tests")), count()
+
+            def measure() -> dict[str, Any]:
+                run = Robot(tmp_path / str(next(folders)), *row, topology=topology(tmp_path).read_text())
+                assert run.wait() == 0, run.messages()
+                (record,) = run.records()
+                rates = {name: record["results"][name] for name in ("mrr", "ndr", "pdr") if name in record["results"]}
+                assert all(each["frames_per_second"] < 1.1 * LIMIT for each in rates.values()), rates
+                return rates
+
+            first(lambda rates: len(rates) == 3 and all(map(near_limit_or_doubted, rates.values())), measure)
 
     def test_a_cluster_that_forbids_the_networks_of_nodes_has_no_share(self, two_nodes: Api, tmp_path: Path) -> None:
         labels = {"pod-security.kubernetes.io/enforce": "baseline"}
