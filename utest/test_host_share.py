@@ -80,8 +80,8 @@ def test_a_further_share_needs_as_many_rounds_as_its_interval() -> None:
     assert 1.5 <= found[CPU_TIME]["low"] <= found[CPU_TIME]["share"] <= found[CPU_TIME]["high"] < 1.503
 
 
-def test_the_load_of_both_places_is_half_of_the_lower_rate() -> None:
-    assert load_of_both({PODS: Measured(60e3), HOST: Measured(200e3)}) == 30e3
+def test_the_load_of_both_places_is_a_quarter_of_the_lower_rate() -> None:
+    assert load_of_both({PODS: Measured(60e3), HOST: Measured(200e3)}) == 15e3
 
 
 class Pods(SimulatedTester):
@@ -177,9 +177,9 @@ def test_cpu_time_and_round_trips_are_compared_at_one_load_in_both_places(run: R
     further = found["methods"]["host_share"]["further"]
     assert {len(each["pods"]) for each in further["shares"].values()} == {ROUNDS - 1}
     loads = Counter((trial["phase"], trial["load"]) for trial in found["trials"] if "," in trial["phase"])
-    assert further["load"] == pytest.approx(20e3, rel=0.01), "half of the lower rate"
+    assert further["load"] == pytest.approx(10e3, rel=0.01), "a quarter of the lower rate"
     expected = {f"{place}, CPU time": further["load"] for place in (HOST, PODS)}
-    expected |= {f"{place}, round trips": further["load"] / 4 for place in (HOST, PODS)}
+    expected |= {f"{place}, round trips": further["load"] / 2 for place in (HOST, PODS)}
     assert loads == dict.fromkeys(expected.items(), ROUNDS - 1)
     assert not found["methods"]["host_share"]["missing"]
 
