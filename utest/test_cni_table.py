@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
 import pytest
 
+from podperf.errors import PodperfError
 from podperf.experiments.host_share import HostShare
 from podperf.kubernetes.settings import pods_of_tester
 from podperf.report.cni_page import AgentUse, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text
 from podperf.testbed.access import read_topology
 from podperf.topology import SCHEMA_PATH
-from run_command.cni_table import WAYS
+from run_command.cni_table import WAYS, searched
 from test_host_share import compared
 
 WAY = "pod to pod, two nodes"
@@ -52,3 +56,13 @@ def test_each_way_is_one_of_the_topology_that_the_command_uses() -> None:
     assert settings is not None
     for way in WAYS:
         settings.varied(way.pods)
+
+
+def test_a_trial_that_fails_costs_no_figure_that_was_found_before_it() -> None:
+    run = MagicMock()
+    run.measurement.metrics = {"ndr": SimpleNamespace(value=90e3)}
+    run.measurement.latency.side_effect = PodperfError("the sender is late")
+    assert searched("two nodes", {}, run) == RowFigures({"ndr": 90e3}, "the sender is late")
+    assert run.measurement.cpu_time.called
+    run.begin_test.side_effect = PodperfError("no pods")
+    assert searched("two nodes", {}, run) == RowFigures(reason="no pods")

@@ -26,7 +26,7 @@ HOW_TO_READ = (
 
 @dataclass(frozen=True)
 class RowFigures:
-    """The figures of one row of a suite by their metrics, in SI units. Without figures, `reason` says why."""
+    """The figures of one row of a suite by their metrics, in SI units. `reason` says why others are missing."""
 
     values: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
@@ -104,7 +104,7 @@ def reasons(rows: Sequence[NetworkRow]) -> list[str]:
     found = []
     for row in rows:
         named = {"": row.reason, **{way: share.reason for way, share in row.shares.items()}}
-        named |= {f"loss-free rates, {place}": figures.reason for place, figures in row.figures.items()}
+        named |= {f"loss-free rates and latency, {place}": figures.reason for place, figures in row.figures.items()}
         found += [f"{row.title}{f', {what}' if what else ''}: {reason}" for what, reason in named.items() if reason]
     return found
 
