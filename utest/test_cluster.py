@@ -233,6 +233,13 @@ def test_parts_that_a_network_does_not_take_are_refused_and_those_that_it_replac
     assert chosen(OneAgent(), ["network-policies"]) == []
 
 
+@pytest.mark.parametrize("name", ["plain", "flannel:host-gw", "bird:vxlan", "kube-router", "cilium:native"])
+def test_a_network_that_enforces_policies_needs_no_part_for_them(name: str) -> None:
+    names = [part.name for part in chosen(network_named(name), ["network-policies"])]
+    own = name in {"kube-router", "cilium:native"}
+    assert names == (["kube-proxy"] if own else ["kube-proxy", "network-policies"])
+
+
 def test_a_node_is_known_by_name_and_group_now_and_not_for_ever() -> None:
     authority = Authority()
     made = authority.certify("system:node:node1", "system:nodes", ("node1", "10.199.0.11"))

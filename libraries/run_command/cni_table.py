@@ -104,9 +104,7 @@ def _measure(wanted: ClusterNetwork, folder: Path, row: NetworkRow) -> None:
     """Measure one network, which is up meanwhile, into its row."""
     here = LocalHost()
     try:
-        # Some networks enforce policies themselves. Beside others, a further part can do it.
-        options = [each for each in ("network-policies",) if each in wanted.takes]
-        programs, image = ready_programs(here, say, options, wanted), ready_image(here, say, POD).path
+        programs, image = ready_programs(here, say, network=wanted), ready_image(here, say, POD).path
         began = time.monotonic()
         with _cluster(programs, image) as state:
             row.ready, row.memory = time.monotonic() - began, state.memory

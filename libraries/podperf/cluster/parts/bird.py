@@ -5,7 +5,7 @@ These are none of Calico's agents, which are in no registry: BIRD of Debian, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ class Bird(ClusterNetwork):
     """BIRD 2 on each node. With VXLAN, the sessions are in a VXLAN of the nodes, so it has the next hops, too."""
 
     name: ClassVar[str] = "bird"
+    takes: ClassVar[Collection[str]] = ("network-policies",)
     modes: ClassVar[tuple[str, ...]] = ("plain", "vxlan")
     encapsulations: ClassVar[Mapping[str, str]] = {"vxlan": "VXLAN"}
     data_plane: ClassVar[str] = "Linux routes"

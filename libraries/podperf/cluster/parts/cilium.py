@@ -12,6 +12,7 @@ import yaml
 from podperf.cluster import iptables
 from podperf.cluster.layout import ADMINISTRATORS, PODS, SERVICES, ClusterLayout, ClusterNetwork, ClusterNode
 from podperf.cluster.parts.kube_proxy import KubeProxy
+from podperf.cluster.parts.network_policies import NetworkPolicies
 from podperf.cluster.parts.plain import routes_exist
 from podperf.cluster.programs import GoModule
 from podperf.errors import PodperfError, Unavailable
@@ -63,6 +64,7 @@ class Cilium(ClusterNetwork):
     here."""
 
     name: ClassVar[str] = "cilium"
+    takes: ClassVar[Collection[str]] = (NetworkPolicies.name,)
     modes: ClassVar[tuple[str, ...]] = tuple(_OF_MODE)
     encapsulations: ClassVar[Mapping[str, str]] = {"tunnel": "VXLAN"}
     data_plane: ClassVar[str] = "eBPF"
@@ -97,11 +99,11 @@ class Cilium(ClusterNetwork):
         super().demand(host)
 
     def tells(self) -> Mapping[str, str]:
-        replaced = {"service_proxy": self.name, "service_proxy_mode": "eBPF"} if self.replaces() else {}
+        replaced = {"service_proxy": self.name, "service_proxy_mode": "eBPF"} if self.mode == _ALONE else {}
         return {**super().tells(), **replaced}
 
     def replaces(self) -> Collection[str]:
-        return (KubeProxy.name,) if self.mode == _ALONE else ()
+        return (NetworkPolicies.name, *((KubeProxy.name,) if self.mode == _ALONE else ()))
 
     @property
     def settings(self) -> Mapping[str, str]:

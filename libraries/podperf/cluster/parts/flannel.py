@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ class Flannel(ClusterNetwork):
     """Flannel's agent and CNI plug-in. The plug-in puts the pods of a node on a bridge, with the agent's MTU."""
 
     name: ClassVar[str] = "flannel"
+    takes: ClassVar[Collection[str]] = ("network-policies",)
     modes: ClassVar[tuple[str, ...]] = ("vxlan", "host-gw")
     encapsulations: ClassVar[Mapping[str, str]] = {"vxlan": "VXLAN"}
     data_plane: ClassVar[str] = "Linux bridge, iptables"

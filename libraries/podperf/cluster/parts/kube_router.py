@@ -1,8 +1,8 @@
-"""kube-router as the network of pods: each node announces its pods' networks to the others by BGP."""
+"""kube-router as the network of pods: nodes announce their pods' networks by BGP, and enforce NetworkPolicies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from podperf.cluster import iptables
@@ -28,9 +28,14 @@ def command_of(part: ClusterPart, layout: ClusterLayout, node: ClusterNode, *fla
 
 
 class KubeRouter(ClusterNetwork):
-    """kube-router speaks BGP (GoBGP) and sets routes. The pods of a node are on a bridge."""
+    """kube-router speaks BGP (GoBGP), sets routes, and enforces NetworkPolicies by iptables and ipset.
+
+    The pods of a node are on a bridge.
+    """
 
     name: ClassVar[str] = "kube-router"
+    data_plane: ClassVar[str] = "Linux bridge, iptables"
+    takes: ClassVar[Collection[str]] = ("network-policies",)
     packages: ClassVar[tuple[str, ...]] = iptables.PACKAGES
     links: ClassVar[Mapping[str, str]] = iptables.LINKS
     modules: ClassVar[tuple[GoModule, ...]] = (MODULE,)
@@ -39,6 +44,9 @@ class KubeRouter(ClusterNetwork):
     def demand(self, host: Host) -> None:
         iptables.demand_bridged()
 
+    def replaces(self) -> Collection[str]:
+        return ("network-policies",)
+
     def plugin(self, layout: ClusterLayout, node: ClusterNode) -> Mapping[str, Any]:
         return bridge("kube-bridge", node.pods)
 
@@ -46,7 +54,7 @@ class KubeRouter(ClusterNetwork):
         routing = ("--run-router=true", "--enable-cni=false", "--enable-overlay=false", "--enable-pod-egress=false")
         # Only with graceful restart do the sessions have IPv6.
         both_families = ("--enable-ipv6=true", "--bgp-graceful-restart=true")
-        return command_of(self, layout, node, "--run-firewall=false", *routing, *both_families)
+        return command_of(self, layout, node, "--run-firewall=true", *routing, *both_families)
 
     def ready(self, layout: ClusterLayout, node: ClusterNode) -> list[str]:
         return routes_to_others(layout, node)
