@@ -252,7 +252,7 @@ def test_wrong_stamps_spoil_latencies_and_no_rate(wrong: Counts) -> None:
     assert "the tester itself stamps frames with wrong times" in limits.doubt
     assert "at least 100 % in each of 12 trials" in limits.doubt
     assert limits.doubt == limits.doubt_of_latencies and not limits.doubt_of_rates and not limits.cannot_tell(0.0)
-    stamped = ("latency_", "delay_variation", "round_trip_")
+    stamped = ("latency_", "delay_variation", "round_trip_", "host_share_round_trip")
     assert set(limits.doubts) == {metric for metric in METRICS if metric.startswith(stamped)}
 
 
