@@ -21,7 +21,7 @@ from podperf.kubernetes.commands_in_pods import Conversation
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.pod_pairs import AT_ONCE, PodPairs
 from podperf.kubernetes.settings import KubernetesSettings
-from podperf.methods.many_pairs import ManyPairs, PairsAtOnce, grows, ramp
+from podperf.methods.many_pairs import ManyPairs, PairsAtOnce, at_once, grows, ramp
 from podperf.methods.trials import ignore
 from podperf.model import Trial, TrialResult
 from podperf.report import command
@@ -108,6 +108,31 @@ def test_the_sum_is_that_of_its_parts_and_the_index_is_jains() -> None:
     assert (found["smallest"], found["largest"]) == (100, 300)
     assert found["fairness"] == pytest.approx(400**2 / (2 * (100**2 + 300**2)))
     assert found["apart"] == pytest.approx(0.002)
+
+
+def test_a_sender_that_had_no_cpu_for_most_of_the_trial_has_no_high_rate() -> None:
+    """Its few frames left in one batch."""
+    (way,) = result(32).directions
+    batch = replace(result(32), directions=(replace(way, duration=27e-6),))
+    assert batch.receive_rate > 1e6
+    assert PairsAtOnce([batch]).rates == [32]
+
+
+@pytest.mark.parametrize(("late", "tried"), [(1, 2), (3, 3)])
+def test_pairs_that_do_not_send_at_the_same_time_are_no_result(late: int, tried: int) -> None:
+    class Late(Network):
+        def measure(self, trial: Trial, pairs: int) -> Sequence[TrialResult]:
+            found = super().measure(trial, pairs)
+            apart = 2.0 if len(self.asked) <= late else 0.4
+            return [replace(each, started=5.0 + number * apart) for number, each in enumerate(found)]
+
+    network = Late(100.0, 200.0)
+    if late < 3:
+        assert at_once(network, TRIAL, 2).apart == pytest.approx(0.4)
+    else:
+        with pytest.raises(PodperfError, match=r"starts were 2 s apart.* too little CPU time"):
+            at_once(network, TRIAL, 2)
+    assert len(network.asked) == tried
 
 
 def test_no_pairs_are_refused_and_other_testers_say_what_is_needed() -> None:

@@ -23,6 +23,7 @@ from podperf.testers.base import UNPACED, Pairs
 NAME = "many_pairs"
 SOURCE = "fairness: Jain's index, DEC-TR-301"
 GROWTH = 0.05  # the sum grows if it is larger by more than this share than each earlier one
+MOST_APART, ATTEMPTS = 0.5, 3  # of a trial, between the first and the last start; trials with later starts
 PATIENCE = 2  # steps in a row without growth, after which the ramp ends
 HEADS = (
     *("Pairs", "Sum, kpps", "Sums of all trials, kpps", "Smallest pair, kpps", "Largest pair, kpps"),
@@ -43,26 +44,31 @@ class PairsAtOnce:
 
     @property
     def rates(self) -> list[float]:
-        """Frames that arrived per second, of each pair."""
-        return [each.receive_rate for each in self.pairs]
+        """Frames of each pair that arrived, per second of the trial. A sender may have a CPU for a part of it only."""
+        return [each.received / max(each.duration, each.trial.duration) for each in self.pairs]
+
+    @property
+    def apart(self) -> float:
+        """Seconds between the first and the last start."""
+        began = [each.started for each in self.pairs]
+        return max(began) - min(began)
 
     @property
     def total(self) -> float:
         return sum(self.rates)
 
     def as_record(self) -> Mapping[str, Any]:
-        began = [each.started for each in self.pairs]
         return {
             "pairs": len(self.pairs),
             "sum": self.total,
             "smallest": min(self.rates),
             "largest": max(self.rates),
             "fairness": fairness_of(self.rates),
-            "apart": max(began) - min(began),
+            "apart": self.apart,
             "own_drops": sum(each.own_drops for each in self.pairs),
             "of_pairs": [
-                {"sent": each.sent, "received": each.received, "seconds": each.duration, "rate": each.receive_rate}
-                for each in self.pairs
+                {"sent": each.sent, "received": each.received, "seconds": each.duration, "rate": rate}
+                for each, rate in zip(self.pairs, self.rates, strict=True)
             ],
         }
 
@@ -196,7 +202,7 @@ class ManyPairs:
             measured: list[PairsAtOnce] = []
             try:
                 for _ in range(self.trials):
-                    measured.append(PairsAtOnce(pairs.measure(trial, number_of_pairs)))
+                    measured.append(at_once(pairs, trial, number_of_pairs))
                     tell(f"{count(number_of_pairs, 'pair')}: {kpps(measured[-1].total)} kpps")
             except PodperfError as error:
                 if not steps:
@@ -211,6 +217,18 @@ class ManyPairs:
         else:
             end = f"The ramp ends with the {most} pairs of this row."
         return ManyPairsResult(steps, self.seconds, end, load, incomplete)
+
+
+def at_once(pairs: Pairs, trial: Trial, number: int) -> PairsAtOnce:
+    """One trial. PodperfError if the pairs do not send at the same time in any of ATTEMPTS trials."""
+    for _ in range(ATTEMPTS):
+        found = PairsAtOnce(pairs.measure(trial, number))
+        if found.apart <= MOST_APART * trial.duration:
+            return found
+    raise PodperfError(
+        f"the pairs did not send at the same time, their starts were {short(found.apart)} s apart: their nodes "
+        "have too little CPU time for so many senders"
+    )
 
 
 def ramp(first: int, most: int) -> Iterator[int]:
