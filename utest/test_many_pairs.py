@@ -298,6 +298,16 @@ def test_pods_of_earlier_steps_are_used_again(place: FakePlace) -> None:
         assert first < set(place.made) and len(place.made) == 6
 
 
+def test_pods_that_go_slowly_take_no_figures_with_them(place: FakePlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stay(_names: object) -> None:
+        raise PodperfError("pod tester-left-1-r of the cluster does not go away")
+
+    monkeypatch.setattr(place, "await_gone", stay)
+    monkeypatch.setattr(FakePort, "expected", None)
+    found = ManyPairs.by(5, to_the_end=True).on(simulated(lambda tell: pairs_on(place, tell)), 5)
+    assert len(found.steps) == 1 and not place.made
+
+
 def test_few_pods_start_at_once_and_the_user_hears_how_many_are_ready(place: FakePlace) -> None:
     FakePort.expected, told = 30, list[str]()
     with pairs_on(place, told.append) as pairs:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from threading import Barrier
 from typing import Any, Self
 
+from podperf.errors import PodperfError
 from podperf.frames import AddressFamily
 from podperf.kubernetes.api import Api
 from podperf.kubernetes.commands_in_pods import execute
@@ -58,7 +59,11 @@ class PodPairs:
         self._undo = ExitStack()
         # A connection to a pod that is gone closes at once. To one that runs, this takes a second.
         self._connections = self._undo.enter_context(ExitStack())
-        self._undo.callback(lambda: self._place.await_gone(self._names))
+        self._undo.callback(self._await_gone)
+
+    def _await_gone(self) -> None:
+        with suppress(PodperfError):  # on a busy node: the figures are there, and the end of the run deletes the rest
+            self._place.await_gone(self._names)
 
     def __enter__(self) -> Self:
         return self
