@@ -198,7 +198,8 @@ class PodPort(TesterEnd):
         if far is None:
             return None
         if far not in self._route_mtus:
-            said = self.execute("ip", "-o", "route", "get", str(far))
+            # Without its folder, the shell of BusyBox would call its own `ip`, which tells no MTU.
+            said = self.execute("/bin/ip", "-o", "route", "get", str(far))
             found = re.search(r" mtu (?:lock )?([0-9]{1,6})\b", said)
             self._route_mtus[far] = int(found[1]) if found else None
         return self._route_mtus[far]
