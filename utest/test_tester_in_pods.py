@@ -32,7 +32,7 @@ class OfMtu(PodPort):
         self.route, self._route_mtus = "", {}
 
     def execute(self, *words: str, timeout: float = 10.0) -> str:
-        if words[0] == "ip":
+        if words[0] == "/bin/ip":
             return self.route
         assert words[0] == "sh" and "/mtu" in words[-1]
         return self.said
