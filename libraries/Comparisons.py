@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from robot.api import logger
 from robot.api.deco import keyword, library
@@ -65,16 +65,17 @@ class Comparisons:
         frame: str = "64",
         flows: int | None = None,
         family: AddressFamily | None = None,
+        metric: Literal["mrr", "ndr", "pdr"] = "mrr",
     ) -> None:
         """Measure between two pods of a cluster, by turns with pods in the networks of the same nodes.
 
         `tester_pods` is a value of `Pods Of The Tester On`. `frame`, `flows` and `family` are those of `Set Up Chain`.
-        The figures are shares of the host network's figures, with their intervals: of the rate, of the CPU time a
-        frame, and of the round-trip time. Fails if a threshold on one of them is missed. The test is skipped if the
-        cluster allows no pods in the networks of its nodes.
+        The figures are shares of the host network's figures, with their intervals: of the rate that `metric` names,
+        and beside `mrr` of the CPU time a frame and of the round-trip time. Fails if a threshold on one of them is
+        missed. The test is skipped if the cluster allows no pods in the networks of its nodes.
         """
         run, test = open_run(), running_test()
-        way = ClusterWay(test.name, tester_pods, frame_size(frame), flows, family, further=True)
+        way = ClusterWay(test.name, tester_pods, frame_size(frame), flows, family, metric, further=metric == "mrr")
         result = run.measure_host_share(test, way)
         for plot in drawings(result):
             logger.info(plot, html=True)

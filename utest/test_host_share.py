@@ -52,12 +52,17 @@ TWO_NODES = ClusterWay("Pod to pod beside host network", {"nodes": 2}, further=T
 
 
 def compared(
-    host: list[float], pods: list[float], share: float | None, low: float | None, high: float | None
+    host: list[float],
+    pods: list[float],
+    share: float | None,
+    low: float | None,
+    high: float | None,
+    metric: str = "mrr",
 ) -> HostShare:
     """The share in a document as a comparison writes it."""
     judged = {"share": share, "low": low, "high": high, "rounds": len(pods)}
     variants = [{"figures": host, "judgement": None}, {"figures": pods, "judgement": judged}]
-    return HostShare.of(json.loads(json.dumps({"variants": variants})))
+    return HostShare.of(json.loads(json.dumps({"metric": metric, "variants": variants})))
 
 
 def test_a_share_is_that_of_the_pods_beside_the_network_of_the_nodes() -> None:
@@ -67,6 +72,9 @@ def test_a_share_is_that_of_the_pods_beside_the_network_of_the_nodes() -> None:
     assert str(compared([1.0], [1.0], 0.0, None, 0.1)) == "1.00 (open to 1.10)"
     assert str(compared([1.0], [1.0], None, None, None)) == "-"
     assert compared([1.0], [1.0], None, None, None).metrics == {}
+    searched = compared([200e3], [100e3], -0.5, -0.6, -0.4, "pdr")
+    assert searched.words == "pods' PDR 0.50 of the host's (0.40 to 0.60): 100 beside 200 kpps"
+    assert searched.metrics == {"host_share_pdr": Measured(0.5, 0.4, 0.6)}
 
 
 def test_a_further_share_needs_as_many_rounds_as_its_interval() -> None:

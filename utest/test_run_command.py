@@ -40,7 +40,7 @@ def test_by_default() -> None:
 
 
 def test_who_chooses_no_rows_of_a_cluster_gets_all_of_them() -> None:
-    assert options("topologies/kubernetes.yaml")["include"] == ["kubernetes NOT many-pods"]
+    assert options("topologies/kubernetes.yaml")["include"] == ["kubernetes NOT many-pods NOT loss-free-share"]
     assert options("topologies/kubernetes.yaml", "--include", "mrr")["include"] == ["mrr"]
 
 

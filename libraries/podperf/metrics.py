@@ -302,8 +302,20 @@ def _application_traffic() -> Iterator[Metric]:
         yield Metric(name, label, head, quantity, "application_traffic", meaning, frozenset(), application=True)
 
 
-def _shares_of_time() -> Iterator[Metric]:
-    """Times of pods of a cluster beside those of pods in the networks of its nodes, at the same load."""
+def _host_shares() -> Iterator[Metric]:
+    """Figures of pods of a cluster beside those of pods in the networks of its nodes: loss-free rates, and times at the
+    same load."""
+    for name in ("ndr", "pdr"):
+        yield Metric(
+            f"host_share_{name}",
+            label=f"pods' {name.upper()}",
+            head=f"share {name.upper()}",
+            quantity=SHARE,
+            method="host_share",
+            meaning=f"the {name.upper()} between pods of a cluster, as a share of that in the networks of the nodes",
+            needs=frozenset((Need.COUNT,)),
+            only_on_pages=True,
+        )
     of_frame = "the CPU time a frame"
     for name, label, head, meaning in (
         ("cpu_time", "pods' CPU time a frame", "share CPU", f"{of_frame} of both pods"),
@@ -552,7 +564,7 @@ METRICS: dict[str, Metric] = {
             needs=frozenset((Need.COUNT,)),
             only_on_pages=True,
         ),
-        *_shares_of_time(),
+        *_host_shares(),
         Metric(
             "pairs_rate",
             label="rate of many pairs",

@@ -20,3 +20,7 @@ Pod to Service beside host network, two nodes, 64 B              2        64    
     [Tags]    64B
 100 NetworkPolicies beside host network, two nodes, 64 B         2        64       network_policies=100
     [Tags]    64B
+NDR of pods beside host network, two nodes, 64 B                 2        64       metric=ndr
+    [Tags]    64B    loss-free-share    -mrr    ndrpdr
+PDR of pods beside host network, two nodes, 64 B                 2        64       metric=pdr
+    [Tags]    64B    loss-free-share    -mrr    ndrpdr

@@ -30,7 +30,8 @@ NOTHING = "-"
 CPU_TIME, OF_SENDER, OF_RECEIVER = (f"{NAME}_{each}" for each in ("cpu_time", "sender_cpu_time", "receiver_cpu_time"))
 ROUND_TRIP = f"{NAME}_round_trip"
 OF_CPU_TIME = (CPU_TIME, OF_SENDER, OF_RECEIVER)
-OF_EACH = {NAME: "mrr", **dict.fromkeys(OF_CPU_TIME, "cpu_time"), ROUND_TRIP: "round_trip_p50"}
+OF_RATES = {NAME: "mrr", f"{NAME}_ndr": "ndr", f"{NAME}_pdr": "pdr"}
+OF_EACH = {**OF_RATES, **dict.fromkeys(OF_CPU_TIME, "cpu_time"), ROUND_TRIP: "round_trip_p50"}
 """The metric of the two figures whose ratio each share is."""
 
 OneRound = Mapping[str, Mapping[str, float]]
@@ -46,6 +47,7 @@ class ClusterWay:
     frame: FrameSize = SMALLEST
     flows: int | None = None
     family: AddressFamily | None = None
+    metric: str = "mrr"  # the rate that is compared: one of OF_RATES
     further: bool = False  # whether CPU time and round trips are compared, too
 
     def beside_host(self, host: Mapping[str, Any], nodes: Sequence[str]) -> VariantComparison:
@@ -63,7 +65,7 @@ class ClusterWay:
             tuple(variants),
             self.frame,
             self.flows,
-            metric=METRICS["mrr"],
+            metric=METRICS[self.metric],
             rounds=ROUNDS,
             trial_seconds=TRIAL,
         )
@@ -92,7 +94,8 @@ class HostShare:
         (host, pods) = (median(each["figures"]) for each in comparison["variants"])
         judged = comparison["variants"][1]["judgement"]
         share, low, high = (None if judged[key] is None else 1 + judged[key] for key in ("share", "low", "high"))
-        return cls(pods, host, share, low, high, judged["rounds"])
+        (name,) = (name for name, metric in OF_RATES.items() if metric == comparison["metric"])
+        return cls(pods, host, share, low, high, judged["rounds"], name=name)
 
     @classmethod
     def all_of(cls, document: Mapping[str, Any]) -> list[Self]:
