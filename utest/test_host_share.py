@@ -44,7 +44,7 @@ from podperf.run.run import usual_duration
 from podperf.testbed.access import read_topology
 from podperf.testers.base import TesterFacts
 from podperf.topology import SCHEMA_PATH, Threshold
-from test_run import SimulatedTestbed, SimulatedTester, equipment, run
+from test_run import CEILING, SimulatedTestbed, SimulatedTester, equipment, run
 
 __all__ = ["run"]
 IDENTITY = Identity("Pod to pod beside host network", "suite", ("sec-4.1",))
@@ -96,6 +96,7 @@ class Pods(SimulatedTester):
     """Two pods in a simulated cluster, which takes more CPU time for a frame, and longer for a round trip."""
 
     tells_times = True
+    has_capacity = False  # it loses what exceeds its share of the sender's rate, in place of a share of all frames
 
     @property
     def facts(self) -> TesterFacts:
@@ -107,6 +108,9 @@ class Pods(SimulatedTester):
         cpu_time = CpuTime(parts) if trial.train > 1 else None
         latency = Latency(50_000 * times, 50e3 * times, 50_000 * times, {1500 + 100 * times: found.received})
         directions = tuple(replace(each, latency=latency) for each in found.directions)
+        if self.has_capacity:
+            most = round(self.share * CEILING[self.engine] * trial.duration)
+            directions = tuple(replace(each, received=min(each.sent, most)) for each in directions)
         return replace(found, cpu_time=cpu_time, directions=directions)
 
     def describe(self) -> Mapping[str, Any]:
@@ -121,7 +125,7 @@ class SimulatedCluster(SimulatedTestbed):
     def __init__(self, host: bool = False) -> None:
         super().__init__("packet-ring")
         self.shares = {CLUSTER.data_plane: 0.8 if host else 0.4}
-        self.tells_times = True
+        self.tells_times, self.has_capacity = True, False
         self.asked: dict[str, tuple[Mapping[str, Any], bool]] = {}
         self.others: dict[str, SimulatedCluster] = {}
 
@@ -129,12 +133,12 @@ class SimulatedCluster(SimulatedTestbed):
         key = json.dumps(changes, sort_keys=True)
         self.asked.setdefault(key, (changes, alone))
         found = self.others.setdefault(key, SimulatedCluster(host=bool(changes.get("host_network"))))
-        found.tells_times = self.tells_times
+        found.tells_times, found.has_capacity = self.tells_times, self.has_capacity
         return found
 
     def tester_with_ports(self) -> SimulatedTester:
         found = Pods(self.engine, self.shares[CLUSTER.data_plane], self.trials, self)
-        found.tells_times = self.tells_times
+        found.tells_times, found.has_capacity = self.tells_times, self.has_capacity
         return found
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> Any:
@@ -235,6 +239,18 @@ def test_each_report_of_a_run_tells_the_share(run: Run, cluster: SimulatedCluste
     assert past.records[0].figures["host_share_cpu_time"].value == 1.75
 
 
+@pytest.mark.parametrize("metric", ["ndr", "pdr"])
+def test_loss_free_rates_are_searched_by_turns(run: Run, cluster: SimulatedCluster, metric: str) -> None:
+    cluster.has_capacity = True
+    document = measured(run, replace(TWO_NODES, metric=metric, further=False))
+    record = Record.of(document)
+    assert record.figures[f"host_share_{metric}"].value == pytest.approx(0.5, rel=0.02)
+    assert len(document["trials"]) >= 2 * 2 * ROUNDS, "each of 16 searches has several trials"
+    assert figures_line(record).startswith(f"pods' {metric.upper()} 0.50 of the host's")
+    row = write_reports(run.session.results).read_text().partition("By turns")[2].partition("</tr>")[2]
+    assert document["test"]["name"] in row.partition(f"pods' {metric.upper()}".replace("'", "&#x27;"))[0], row[:600]
+
+
 def test_the_pods_of_one_node_are_on_one_of_the_two(run: Run, cluster: SimulatedCluster) -> None:
     measured(run, replace(TWO_NODES, pods={}))
     assert [pods for pods, _ in cluster.asked.values()][1] == {"node_names": ["a"]}
@@ -251,6 +267,8 @@ def test_a_threshold_judges_the_share(run: Run, cluster: SimulatedCluster) -> No
 def test_the_forecast_knows_that_two_pairs_of_pods_take_turns(run: Run) -> None:
     tags = {"sec-4.1", "cluster-share", "external", "mrr"}
     assert 16 * 0.6 < usual_duration(tags, run.session.topology.method, []) < 60
+    searched = usual_duration({*tags, "loss-free-share"}, run.session.topology.method, [])
+    assert 60 < searched < 600, "sixteen searches"
 
 
 def test_a_testbed_without_a_cluster_has_no_share(run: Run) -> None:

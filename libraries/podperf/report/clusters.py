@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from podperf.experiments.host_share import NAME as HOST_SHARE
+from podperf.experiments.host_share import OF_RATES
 from podperf.methods.many_pairs import ManyPairs
 from podperf.metrics import METRICS, ON_PAGE, Metric
 from podperf.records import Record
@@ -60,7 +60,7 @@ def _shares(tests: Tests, conformance: Conformance) -> Html:
     rows = [
         TableRow(
             (
-                cells.named(record, conformance) if share.name == HOST_SHARE else "",
+                cells.named(record, conformance) if share.name in OF_RATES else "",
                 f"{METRICS[share.name].label}, {cells.typeset(share.unit)}",
                 *reversed(share.amounts),
                 str(share),
