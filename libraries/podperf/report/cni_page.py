@@ -15,7 +15,7 @@ from podperf.report import svg
 from podperf.report.clusters import LATENCIES
 from podperf.report.html import TableRow, element, framed, plots, table
 
-FIGURES = ("ndr", "pdr", "cpu_time", *LATENCIES)  # of a row of a suite, if it has them
+FIGURES = ("ndr", "pdr", "cpu_time", *LATENCIES, "delay_variation", "round_trip_variation")  # those of them it has
 HOW_TO_READ = (
     "A share is the rate of the pods divided by that of pods in the networks of the same two nodes. Both are measured "
     "by turns, and the share has the interval of the comparison (95 % confidence). The CPU of the "
@@ -75,14 +75,11 @@ def tables(rows: Sequence[NetworkRow]) -> Iterator[tuple[str, Sequence[str], lis
     yield "Share of the nodes' own network, MRR", heads, [(row.title, *_shares(row, ways)) for row in measured]
     rates = [(row.title, _host(row), *(_rate(row, way) for way in ways)) for row in measured]
     yield "MRR, kpps", ("Network", "host network", *ways), rates
-    places = list(dict.fromkeys(place for row in measured for place in row.figures))
-    columns = [(place, name) for place in places for name in FIGURES if any(_has(row, place, name) for row in measured)]
-    heads = ("Network", *(f"{METRICS[name].head}, {METRICS[name].quantity.unit}, {place}" for place, name in columns))
-    yield (
-        "Loss-free rates and latency",
-        heads,
-        [(row.title, *(_figure(row, place, name) for place, name in columns)) for row in measured],
-    )
+    for place in dict.fromkeys(place for row in measured for place in row.figures):
+        names = [name for name in FIGURES if any(_has(row, place, name) for row in measured)]
+        heads = ("Network", *(f"{METRICS[name].head}, {METRICS[name].quantity.unit}" for name in names))
+        figures = [(row.title, *(_figure(row, place, name) for name in names)) for row in measured]
+        yield f"Loss-free rates and latency, {place}", heads, figures
     yield (
         "The networks",
         ("Network", "as the cluster shows it", "MTU", "ready, s", "memory of the cluster, MB", "measured in, s"),
