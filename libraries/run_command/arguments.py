@@ -139,7 +139,7 @@ class Command:
 
 def _usual_tag(topology: str | None) -> str:
     """The tags of the tests for who chooses none: the rows of a cluster's network, if the tester is in pods of one. But
-    a small cluster has no room for the rows with up to 150 pods, and shares of loss-free rates take minutes."""
+    a small cluster has no room for the rows with up to 150 pods, and shares of loss-free rates take a minute each."""
     with suppress(PodperfError):  # the run tells the mistakes of the file
         if topology and pods_of_tester(load_topology(topology, testers=TESTERS)) is not None:
             return "kubernetes NOT many-pods NOT loss-free-share"
