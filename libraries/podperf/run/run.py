@@ -66,10 +66,9 @@ def usual_duration(
     if found := [each for name, each in METHODS.items() if name.replace("_", "-") in tags]:
         seconds = (each.usual_seconds(wanted.further, BETWEEN_TRIALS, CHAIN) + each.searches * search for each in found)
         return CHAIN + sum(seconds)
-    if "loss-free-share" in tags:
-        return CHAIN + 2 * ROUNDS * (CHAIN / 2 + share * wanted.search_duration_max)
     if "ndrpdr" in tags or not any(tag.startswith(("sec-", "appendix-", "mrr")) for tag in tags):
-        return CHAIN + mrr + search + method.patience
+        searches = 2 * ROUNDS if "loss-free-share" in tags else 1
+        return CHAIN + mrr + searches * search + method.patience
     if "mrr" in tags or set(data_planes) & set(tags):
         turns = TRIAL + WARMUP + 2 * FURTHER_TRIAL + 3 * BETWEEN_TRIALS
         return CHAIN + mrr + (2 * ROUNDS * turns if "cluster-share" in tags else 0.0)
