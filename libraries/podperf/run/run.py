@@ -59,6 +59,8 @@ def usual_duration(
     share = BARE_SEARCH if Wire.name in tags else SEARCH
     wanted = NdrPdr.by(method).preset
     search = share * wanted.search_duration_max + LATENCY + CPU_TIME
+    if "loss-free-share" in tags:
+        search = 2 * ROUNDS * (CHAIN / 2 + share * wanted.search_duration_max)
     if _COMPARISONS & set(tags):
         each = CHAIN / 2 + DURATION + WARMUP + BETWEEN_TRIALS
         of_resources = any(tag.startswith("sec-4.2.") for tag in tags)
@@ -67,8 +69,7 @@ def usual_duration(
         seconds = (each.usual_seconds(wanted.further, BETWEEN_TRIALS, CHAIN) + each.searches * search for each in found)
         return CHAIN + sum(seconds)
     if "ndrpdr" in tags or not any(tag.startswith(("sec-", "appendix-", "mrr")) for tag in tags):
-        searches = 2 * ROUNDS if "loss-free-share" in tags else 1
-        return CHAIN + mrr + searches * search + method.patience
+        return CHAIN + mrr + search + method.patience
     if "mrr" in tags or set(data_planes) & set(tags):
         turns = TRIAL + WARMUP + 2 * FURTHER_TRIAL + 3 * BETWEEN_TRIALS
         return CHAIN + mrr + (2 * ROUNDS * turns if "cluster-share" in tags else 0.0)
