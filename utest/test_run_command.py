@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -21,6 +22,7 @@ import run_command.run as command_line
 from podperf.__main__ import main
 from run_command import arguments, own_tests
 from run_command.arguments import OWN_OPTIONS, RESULTS, SUITES, TOPOLOGIES, Command
+from run_command.listeners import measured
 
 NOW = datetime(2026, 11, 23, 20, 21, 22, 7654)
 KERNEL = str(SUITES / "4.1_networking_models" / "4.1.1_kernel_space.robot")
@@ -306,6 +308,21 @@ def test_the_exit_code_tells_a_failed_test_from_a_run_that_could_not_measure(
     (checkout / "tests" / "suite.robot").write_text(suite)
     assert main(["--script", f"{checkout}/podperf", "--no-install", "run", *given]) == code
     assert code != 254 or "podperf: no test was measured: " in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({"trials": [], "results": {}}, False),
+        ({"trials": [{"load": 1000.0}], "results": {}}, True),
+        ({"trials": [], "results": {"pairs_rate": {"value": 168e3}}}, True),
+        ({"unreadable": True}, False),
+    ],
+)
+def test_a_test_has_measured_if_it_has_trials_or_figures(tmp_path: Path, document: object, expected: bool) -> None:
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "many-pairs.json").write_text(json.dumps(document))
+    assert measured(tmp_path) is expected
 
 
 @pytest.mark.parametrize("given", [["--version-under-test", "OVS 3.6"], ["--versionundertest=OVS 3.6"]])

@@ -24,16 +24,19 @@ from podperf.terminal import say
 
 
 def measured(results: Path) -> bool:
-    """Whether a test of the run in this folder has measured: a skipped test has a record, and no trials."""
-    return any(map(_has_trials, (results / "records").glob("*")))
+    """Whether a test of the run in this folder has measured: a skipped test has a record without trials and figures."""
+    return any(map(_has_measured, (results / "records").glob("*")))
 
 
-def _has_trials(path: Path) -> bool:
+def _has_measured(path: Path) -> bool:
     try:
         text = path.read_text(encoding="utf-8")
         if path.name.endswith(TRIALS_SUFFIX):
             return len(text.splitlines()) > 1  # the first line is the record
-        return path.suffix == ".json" and bool(json.loads(text)["trials"])
+        if path.suffix != ".json":
+            return False
+        document = json.loads(text)  # many pairs and application traffic have figures without trials
+        return bool(document["trials"] or document["results"])
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return False
 
