@@ -49,7 +49,7 @@ def daemons() -> list[str]:
 
 
 def crossed(data_plane: str, pods: int, family: AddressFamily = AddressFamily.IPV4) -> dict[str, Any]:
-    """What the data plane tells of a chain that small and large frames have crossed. No daemon is left."""
+    """The chain forwards small and large frames and leaves no daemon. Returns the data plane's description of it."""
     need(data_plane)
     headers = Headers(family)
     told = forward(Chain(data_plane, pods), (str(headers.smallest_frame), "1518"), headers=headers)

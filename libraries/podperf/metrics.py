@@ -305,37 +305,32 @@ def _application_traffic() -> Iterator[Metric]:
 def _host_shares() -> Iterator[Metric]:
     """Figures of pods of a cluster beside those of pods in the networks of its nodes: loss-free rates, and times at the
     same load."""
-    for name in ("ndr", "pdr"):
-        yield Metric(
-            f"host_share_{name}",
-            label=f"pods' {name.upper()}",
-            head=f"share {name.upper()}",
-            quantity=SHARE,
-            method="host_share",
-            meaning=f"the {name.upper()} between pods of a cluster, as a share of that in the networks of the nodes",
-            needs=frozenset((Need.COUNT,)),
-            only_on_pages=True,
-        )
-    of_frame = "the CPU time a frame"
-    for name, label, head, meaning in (
-        ("cpu_time", "pods' CPU time a frame", "share CPU", f"{of_frame} of both pods"),
-        ("sender_cpu_time", "CPU time of the sender", "share CPU sender", f"{of_frame} of the pod that sends"),
-        ("receiver_cpu_time", "CPU time of the receiver", "share CPU receiver", f"{of_frame} of the pod that counts"),
+    of_frame, counted = "the CPU time a frame", frozenset((Need.COUNT,))
+    for name, label, head, quantity, needs, meaning in (
+        ("ndr", "pods' NDR", "share NDR", SHARE, counted, "the NDR between pods of a cluster"),
+        ("pdr", "pods' PDR", "share PDR", SHARE, counted, "the PDR between pods of a cluster"),
+        ("cpu_time", "pods' CPU time a frame", "share CPU", SHARE_OF_TIME, counted, f"{of_frame} of both pods"),
         (
-            "round_trip",
-            "pods' round trip p50",
-            "share RTT p50",
-            "the round-trip time that half of the frames do not exceed",
+            *("sender_cpu_time", "CPU time of the sender", "share CPU sender"),
+            *(SHARE_OF_TIME, counted, f"{of_frame} of the pod that sends"),
+        ),
+        (
+            *("receiver_cpu_time", "CPU time of the receiver", "share CPU receiver"),
+            *(SHARE_OF_TIME, counted, f"{of_frame} of the pod that counts"),
+        ),
+        (
+            *("round_trip", "pods' round trip p50", "share RTT p50", SHARE_OF_TIME),
+            *(frozenset((Need.CLOCK, Need.STAMPS)), "the round-trip time that half of the frames do not exceed"),
         ),
     ):
         yield Metric(
             f"host_share_{name}",
             label=label,
             head=head,
-            quantity=SHARE_OF_TIME,
+            quantity=quantity,
             method="host_share",
             meaning=f"{meaning}, as a share of that in the networks of the nodes",
-            needs=frozenset((Need.CLOCK, Need.STAMPS) if name == "round_trip" else (Need.COUNT,)),
+            needs=needs,
             only_on_pages=True,
         )
 

@@ -71,8 +71,10 @@ class Place:
 
 @dataclass(frozen=True)
 class FullTable:
-    """What a table at this place dropped and evicted so far, or in a test. `limit` is the most that it holds, and
-    `entries` is how many it holds at the end. None: not known."""
+    """The counters of a table at this place: entries that it dropped and evicted so far, or in a test.
+
+    `limit` is the largest number of entries, and `entries` is their number at the end. None: not known.
+    """
 
     place: str
     table: str

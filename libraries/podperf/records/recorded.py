@@ -208,7 +208,7 @@ class Record:
 
     @property
     def limit(self) -> str:
-        """What made a rate of this record a lower bound, in words."""
+        """The words for the cause that made a rate of this record a lower bound."""
         if self.programs_at_ends:
             return "the rate includes the work of programs in the pods at the ends"
         if self.sender_forwards:

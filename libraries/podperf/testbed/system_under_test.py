@@ -218,7 +218,7 @@ class SystemUnderTest:
         return found
 
     def read_tables(self) -> list[FullTable]:
-        """What tables of limited size on the workers, and on the tester's nodes, have dropped and evicted so far."""
+        """The counters of tables of limited size, on the workers and on the tester's nodes, so far."""
         places, tracks = [*self.tester.facts.tables], DATA_PLANES[self.chain.data_plane].tracks_connections
         for part in self.parts:
             if part.site is None:
