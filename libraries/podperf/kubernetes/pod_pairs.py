@@ -106,7 +106,7 @@ class PodPairs:
         return [each for each in found if each is not None]
 
     def _start(self, further: int, family: AddressFamily) -> None:
-        """Start so many further pairs, some of them beside each other. Each pair is connected as soon as it runs."""
+        """Start `further` more pairs, some of them beside each other. Each pair is connected as soon as it runs."""
         if further <= 0:
             return
         wanted = len(self._pairs) + further

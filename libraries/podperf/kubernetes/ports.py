@@ -157,7 +157,7 @@ class PodPort(TesterEnd):
     """The conversation with the tester's process in one pod."""
 
     def __init__(self, api: Api, namespace: str, side: str, facts: PodFacts, silent: float = SILENT) -> None:
-        """The connection counts as lost if it is `silent` for so many seconds longer than the pod is busy."""
+        """The connection counts as lost `silent` seconds after the time in which the pod is busy."""
         self._api, self._namespace, self.side, self.facts = api, namespace, side, facts
         self.addresses, self.machine = facts.addresses, facts.node
         self._read, self._silent = 0, silent  # answers so far
