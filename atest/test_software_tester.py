@@ -424,28 +424,27 @@ def test_a_throttled_sut_gets_the_load_all_the_same_and_loses(lab: Lab, tester: 
 
 
 def test_a_sender_that_stood_still_catches_up_more_slowly_than_a_limiter_drops(lab: Lab) -> None:
-    """The load is seven eighths of what the limiter lets through. The sender stands still twice for 10 ms, long before
-    the end of the trial."""
-    lab.forward("limit rate over 20000/second burst 20 packets drop")
+    """The load is seven eighths of what the limiter lets through. The sender stands still for 40 ms, long before the end
+    of the trial. The burst of the limiter is as long as the stalls of a busy machine, and half of what a sender that
+    catches up by a third has too much."""
+    lab.forward("limit rate over 20000/second burst 200 packets drop")
     with lab.tester("packet-ring") as tester, ThreadPoolExecutor(1) as beside:
         assert tester._process is not None
         pid = tester._process.pid
 
         def stand_still() -> None:
-            for _ in range(2):
-                time.sleep(0.15)
-                os.kill(pid, signal.SIGSTOP)
-                time.sleep(0.01)
-                os.kill(pid, signal.SIGCONT)
+            time.sleep(0.2)
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.04)
+            os.kill(pid, signal.SIGCONT)
 
         def measure() -> DirectionResult:
-            stops = beside.submit(stand_still)
-            (result,) = tester.measure(Trial(TRAFFIC, 17_500.0, 1.0)).directions
-            stops.result()
+            stop = beside.submit(stand_still)
+            (result,) = tester.measure(Trial(TRAFFIC, 17_500.0, 2.0)).directions
+            stop.result()
             return result
 
-        found = first(lambda found: found.sent == 17_500 and found.lost == 0, measure)
-        assert found.late > 100, "the sender was stopped in the trial"
+        first(lambda found: found.late > 500 and found.sent == 35_000 and found.lost == 0, measure)
 
 
 @pytest.mark.parametrize("frames", [1, 100, 3000])
