@@ -946,9 +946,10 @@ def record_in(folder: Path) -> dict[str, Any]:
 
 
 def limited_link(node: str, rate: int, undo: ExitStack) -> None:
-    """Let test frames of this rate, and 20 at once, pass from the link of a node to its pods."""
+    """Let test frames of this rate pass from the link of a node to its pods, and 10 ms of them at once: a busy machine
+    stands still for some milliseconds."""
     here, within = LocalHost(), ("nsenter", "--target", str(process_of("kubelet", node)), "--net", "nft")
-    too_many = f"limit rate over {rate}/second burst 20 packets"
+    too_many = f"limit rate over {rate}/second burst {rate // 100} packets"
     undo.callback(here.do, *within, "delete table ip limiter")
     here.do(
         *within,
