@@ -1,5 +1,5 @@
 """All joins of two workers, on two virtual workers: their kernel has every kind of links. Frames cross in both
-directions, with the bytes on the cable that the record has."""
+directions, with the bytes on the cable that the record has. And a worker of this machine beside a virtual one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from attempts import first
 from podperf.hosts.host_facts import parse_ethtool
-from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, TrafficProfile, Trial
+from podperf.model import BOTH_DIRECTIONS, AddressedTraffic, Chain, DirectionResult, FrameSize, TrafficProfile, Trial
 from podperf.testbed.joins import JOINS
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from robot_run import ROOT
@@ -28,6 +28,12 @@ def lab() -> Iterator[Lab]:
         yield lab
 
 
+@pytest.fixture(scope="module")
+def here() -> Iterator[Lab]:
+    with booted(ROOT / "topologies" / "host_and_virtual_worker.yaml") as lab:
+        yield lab
+
+
 class TestJoins:
     """Two virtual workers for all of these tests."""
 
@@ -42,6 +48,24 @@ class TestJoins:
             all_cross(sut, SMALL, 64 + overhead + padding, 64 + overhead + padding)
             all_cross(sut, LARGE, 1518 + overhead, 64 + overhead + padding)
         assert lab.state() == before
+
+
+@pytest.mark.parametrize("data_plane", ["linux-bridge", "routed", "tc-redirect"])
+def test_every_frame_crosses_a_pod_of_this_machine_and_one_of_a_virtual_machine(here: Lab, data_plane: str) -> None:
+    before = here.state()
+    with here.testbed.build(Chain(data_plane, 2, workers=2), LARGE, BOTH_DIRECTIONS) as sut:
+        pods = [pod.host for part in sut.parts if part.site is not None for pod in part.site.worker.started]
+        kernels = {pod.ask("uname", "-r").stdout for pod in pods}
+        assert len(kernels) == len(pods) == 2, "the second pod is in the virtual machine"
+        for size in (SMALL, LARGE):
+            traffic = addressed(TrafficProfile(size, BOTH_DIRECTIONS, 16), sut)
+            sut.probe(traffic)
+
+            def measure(traffic: AddressedTraffic = traffic) -> list[DirectionResult]:
+                return list(sut.tester.measure(Trial(traffic, 500, 0.2)).directions)
+
+            first(lambda found: all(each.received == each.sent > 0 for each in found), measure)
+    assert here.state() == before
 
 
 def all_cross(sut: SystemUnderTest, size: FrameSize, on_the_cable: int, learning: int) -> None:

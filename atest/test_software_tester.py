@@ -424,9 +424,9 @@ def test_a_throttled_sut_gets_the_load_all_the_same_and_loses(lab: Lab, tester: 
 
 
 def test_a_sender_that_stood_still_catches_up_more_slowly_than_a_limiter_drops(lab: Lab) -> None:
-    """The load is seven eighths of what the limiter lets through. The sender stands still for 40 ms, long before the end
-    of the trial. The burst of the limiter is as long as the stalls of a busy machine, and half of what a sender that
-    catches up by a third has too much."""
+    """The load is seven eighths of what the limiter lets through. The sender stands still for 40 ms, long before the
+    end of the trial. The burst of the limiter is as long as the stalls of a busy machine, and half of what a sender
+    that catches up by a third has too much."""
     lab.forward("limit rate over 20000/second burst 200 packets drop")
     with lab.tester("packet-ring") as tester, ThreadPoolExecutor(1) as beside:
         assert tester._process is not None

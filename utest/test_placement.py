@@ -163,3 +163,11 @@ def test_a_worker_on_another_machine_has_cpus_of_its_own(topology: Callable[...,
         place(topology(sut=(8,)), cpus(16), worker)
     with pytest.raises(PodperfError, match=r"tester\.cpus: CPU 1 is not online; allowed: 0"):
         place(topology(tester=(1,)), cpus(1), worker)
+
+
+def test_all_workers_beside_the_tester_leave_it_the_same_cpus() -> None:
+    """The second worker names the CPU that the tester would have beside the first one."""
+    two = load_topology(SCHEMA_PATH.parent / "two_workers.yaml")
+    named = replace(two, workers=tuple(replace(each, cpus=(1 - n,)) for n, each in enumerate(two.workers)))
+    placed = [place(named, cpus(4), number=number) for number in range(2)]
+    assert [chosen(each) for each in placed] == [((2,), (1,)), ((2,), (0,))]

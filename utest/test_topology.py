@@ -302,7 +302,7 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "workers: [{connection: virtual}, "
     "{connection: ssh, ssh: {address: a}, ports: {left: {interface: a}, right: {interface: b}}}]": (
         "3: workers[0].connection: found 'virtual'; "
-        "allowed: ssh for each of several workers, or local or virtual for all of them"
+        "allowed: ssh for each of several workers, local for all of them, or virtual for all but one local one"
     ),
     "workers: [{connection: counted}]\ntester: {connection: ssh, ssh: {address: a}}": (
         "4: tester.connection: found 'ssh'; allowed: local with a counted machine, which has the tester inside"
@@ -323,12 +323,23 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "workers: {cpus: 1}": "3: workers: found a mapping; allowed: a list of 1 to 8",
     "workers:\n  - {cpus: 1}\n  - {connection: virtual}": (
         "4: workers[0].connection: found nothing; "
-        "allowed: ssh for each of several workers, or local or virtual for all of them",
+        "allowed: ssh for each of several workers, local for all of them, or virtual for all but one local one",
         "5: workers[1].connection: found 'virtual'; "
-        "allowed: ssh for each of several workers, or local or virtual for all of them",
+        "allowed: ssh for each of several workers, local for all of them, or virtual for all but one local one",
+    ),
+    "workers: [{connection: local}, {connection: virtual}, {connection: local}]": tuple(
+        f"3: workers[{number}].connection: found '{connection}'; "
+        "allowed: ssh for each of several workers, local for all of them, or virtual for all but one local one"
+        for number, connection in enumerate(("local", "virtual", "local"))
+    ),
+    "workers: [{connection: local, ports: {left: {interface: a}}}, {connection: virtual}]\n"
+    "tester: {ports: {left: {interface: b}, right: {interface: c}}}": (
+        "3: workers[0].ports: found a mapping; allowed: nothing, as the run makes the cables of several workers here",
+        "4: tester.ports.left.interface: found 'b'; allowed: nothing, as the run makes the ports of a virtual worker",
+        "4: tester.ports.right.interface: found 'c'; allowed: nothing, as the run makes the ports of a virtual worker",
     ),
     "workers:\n  - connection: local\n  - {connection: local, ports: {left: {interface: a}}}": (
-        "5: workers[1].ports: found a mapping; allowed: nothing, as the run makes the cables of several local workers"
+        "5: workers[1].ports: found a mapping; allowed: nothing, as the run makes the cables of several workers here"
     ),
     LAB + "  - connection: ssh\n    ports: {left: {interface: a}}": (
         "6: workers[1].ssh.address: found nothing; "

@@ -19,7 +19,7 @@ from podperf.model import Trial, TrialResult
 from podperf.testers.base import UNPACED, TesterLimits
 from podperf.topology import PortSettings, SshSettings, WorkerPortSettings, load_topology
 from podperf.virtual_worker import boot, image
-from podperf.virtual_worker.boot import LEFT, RIGHT, Accelerator, Machine, VirtualLab, VirtualWorker, qemu_command
+from podperf.virtual_worker.boot import LEFT, RIGHT, Accelerator, Machine, Row, VirtualLab, VirtualWorker, qemu_command
 from podperf.virtual_worker.image import Image, Recipe, usual_recipe
 from traffic import TRAFFIC
 
@@ -119,18 +119,47 @@ def test_a_booted_worker_is_a_lab_to_all_that_follows() -> None:
 
 
 def test_two_workers_have_a_cable_that_nobody_else_reaches_and_different_addresses() -> None:
-    first, second = (qemu_command(Machine(IMAGE, "tcg", 40022 + number, number, last=1)) for number in range(2))
+    first, second = (
+        qemu_command(Machine(IMAGE, "tcg", 40022 + number, number, Row((True, True)))) for number in range(2)
+    )
     one, other = "/cache/1234/cable-0-right", "/cache/1234/cable-1-left"
     assert [word for word in first if word.startswith(("tap,", "dgram,"))] == [
-        "tap,id=left,ifname=podperf-left,script=no,downscript=no",
+        "tap,id=left,ifname=podperf-0-left,script=no,downscript=no",
         f"dgram,id=right,local.type=unix,local.path={one},remote.type=unix,remote.path={other}",
     ]
     assert [word for word in second if word.startswith(("tap,", "dgram,"))] == [
         f"dgram,id=left,local.type=unix,local.path={other},remote.type=unix,remote.path={one}",
-        "tap,id=right,ifname=podperf-right,script=no,downscript=no",
+        "tap,id=right,ifname=podperf-1-right,script=no,downscript=no",
     ]
     macs = re.findall(r"mac=([0-9a-f:]+)", " ".join([*first, *second]))
     assert len(set(macs)) == 4
+
+
+def test_a_worker_of_this_machine_has_the_taps_of_the_virtual_ones_beside_it() -> None:
+    row = Row((True, False, True))
+    taps = [
+        word for number in (0, 2) for word in qemu_command(Machine(IMAGE, "tcg", 40022, number, row)) if "tap" in word
+    ]
+    assert [re.findall("ifname=([^,]+)", word) for word in taps] == [
+        ["podperf-0-left"],
+        ["podperf-0-right"],
+        ["podperf-2-left"],
+        ["podperf-2-right"],
+    ]
+    assert (row.interface(1, "left"), row.interface(1, "right")) == ("podperf-0-right", "podperf-2-left")
+    assert Row((False, True)).interface(0, "left") == "podperf-0-left", "cabled to the tester's port"
+
+
+def test_a_worker_of_this_machine_beside_a_virtual_one_keeps_its_connection() -> None:
+    topology = load_topology(TOPOLOGIES / "host_and_virtual_worker.yaml")
+    inside = (WorkerPortSettings(LEFT.interface, LEFT.pci), WorkerPortSettings(RIGHT.interface, RIGHT.pci))
+    virtual = VirtualWorker(SshSettings("127.0.0.1", 40022), inside, None)  # type: ignore[arg-type]
+    here = (WorkerPortSettings("podperf-0-left"), WorkerPortSettings("podperf-1-left"))
+    ends = (PortSettings("left", "podperf-ports"), PortSettings("right", "podperf-ports"))
+    lab = VirtualLab((here, virtual), ends).as_lab(topology)
+    assert [each.connection for each in lab.workers] == ["local", "ssh"]
+    assert lab.workers[0].left == here[0] and lab.workers[1].left == inside[0]
+    assert not lab.one_machine and lab.uses_this_machine and lab.existing_ports and not lab.external
 
 
 def test_only_root_reaches_the_keys_of_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,9 @@ set -eu
 name=$1 folder=$2 run_directory=$3 path=$4
 shift 4
 hostname "$name"
-umount --recursive /sys # Cilium's agent refuses a second file system of BPF beside the machine's
+# Cilium's agent refuses a second file system of BPF beside the machine's. `lazy` takes all mounts below /sys along, and
+# also works while one of them is busy.
+umount --lazy /sys
 mount -t sysfs sysfs /sys
 # The hierarchies of control groups, as seen from the node: its own group is the root of each.
 if ! grep -q '[:,]cpuset[:,]' /proc/self/cgroup; then

@@ -41,7 +41,8 @@ def place(
         raise PodperfError("no CPU is both online and allowed for this process; look at taskset -p and the cpuset")
     ways = len(topology.traffic.directions)
     apart = worker is not None
-    tester = topology.tester.cpus or _first_free(cpus, () if apart else settings.cpus or ())
+    beside = [each.cpus or () for each in topology.workers if each.ssh == topology.tester.ssh]
+    tester = topology.tester.cpus or _first_free(cpus, [cpu for each in beside for cpu in each])
     home = {cpus.node(cpu) for cpu in tester} if not apart else set() if nic_node is None else {nic_node}
     taken = () if apart else tester
     sut = settings.cpus or _beside(taken, theirs, ways, home)

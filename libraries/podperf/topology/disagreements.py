@@ -179,6 +179,12 @@ def _all_here(sound: Sound) -> bool:
     return _all_workers_are(sound, "local") and sound.value("tester", "connection") != "ssh"
 
 
+def _in_virtual_row(sound: Sound) -> bool:
+    """Whether the run boots all workers, or all but one, which is this machine."""
+    connections = [sound.value(*worker, "connection") for worker in _workers(sound)]
+    return set(connections) <= {"local", "virtual"} and "virtual" in connections and connections.count("local") <= 1
+
+
 def _all_workers_are(sound: Sound, connection: str) -> bool:
     return all(sound.value(*worker, "connection") == connection for worker in _workers(sound))
 
@@ -206,12 +212,13 @@ def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
 
 def _worker_disagreements(sound: Sound, worker: Pointer, *, of_several: bool) -> Iterator[Problem]:
     connection = sound.value(*worker, "connection")
-    if of_several and connection != "ssh" and not _all_workers_are(sound, "virtual"):
-        there, all_here = (*worker, "connection"), _all_here(sound)
-        if sound.value(*worker) is not None and (connection is not None or not sound.given(*there)) and not all_here:
-            yield sound.problem(there, "ssh for each of several workers, or local or virtual for all of them")
-        if all_here and sound.given(*worker, "ports"):
-            yield sound.problem((*worker, "ports"), "nothing, as the run makes the cables of several local workers")
+    if of_several and not (connection == "ssh" or (connection == "virtual" and _in_virtual_row(sound))):
+        there, made = (*worker, "connection"), _all_here(sound) or _in_virtual_row(sound)
+        if sound.value(*worker) is not None and (connection is not None or not sound.given(*there)) and not made:
+            allowed = "ssh for each of several workers, local for all of them, or virtual for all but one local one"
+            yield sound.problem(there, allowed)
+        if made and sound.given(*worker, "ports"):
+            yield sound.problem((*worker, "ports"), "nothing, as the run makes the cables of several workers here")
         return
     yield from _address_disagreements(sound, worker)
     if connection in {"virtual", "counted"}:
@@ -279,7 +286,10 @@ def _address_clashes(sound: Sound) -> Iterator[Problem]:
 
 def _virtual_disagreements(sound: Sound, worker: Pointer) -> Iterator[Problem]:
     """The run makes both ends of the cables of a virtual worker."""
-    machines = (_TESTER, worker) if worker == _workers(sound)[0] else (worker,)
+    first = next(
+        each for each in _workers(sound) if sound.value(*each, "connection") == sound.value(*worker, "connection")
+    )
+    machines = (_TESTER, worker) if worker == first else (worker,)
     for machine in machines:
         for side in _SIDES:
             for key in ("interface", "pci", "driver"):

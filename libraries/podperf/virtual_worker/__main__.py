@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.testbed.run_lock import RunLock
-from podperf.virtual_worker.boot import boot
+from podperf.virtual_worker.boot import VirtualWorker, boot
 
 
 def main() -> int:
@@ -18,6 +18,7 @@ def main() -> int:
         with RunLock(), ExitStack() as undo:
             lab = boot(LocalHost(), lambda text: print(text, flush=True), undo)
             (worker,) = lab.workers
+            assert isinstance(worker, VirtualWorker)
             for near, far in zip(lab.tester_ports, worker.ports, strict=True):
                 print(f"{near.interface} in namespace {near.namespace} is cabled to its {far.interface} ({far.pci})")
             print(shlex.join(worker.ssh_command), flush=True)

@@ -12,12 +12,13 @@ from typing import Literal
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host, Process
-from podperf.hosts.linux import ip
+from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.namespaces import add_namespace
-from podperf.topology import PortSettings, SshSettings, Topology, WorkerPortSettings
+from podperf.topology import PortSettings, SshSettings, Topology, WorkerPortSettings, WorkerSettings
 from podperf.virtual_worker.image import BUILD_COMMANDS, REMEDY, Image, missing, ready_image
 
 Accelerator = Literal["kvm", "tcg"]
+Side = Literal["left", "right"]
 QEMU = "qemu-system-x86_64"
 
 
@@ -32,7 +33,7 @@ class NumaNode:
     memory_mib: int
     hugepages: int  # of 2 MiB
     bus: int
-    side: Literal["left", "right"]
+    side: Side
 
     @property
     def interface(self) -> str:
@@ -42,11 +43,6 @@ class NumaNode:
     def pci(self) -> str:
         return f"0000:{self.bus:02x}:00.0"
 
-    @property
-    def tap(self) -> str:
-        """The interface of this machine at the other end of the cable, if this is a port of the outermost worker."""
-        return f"podperf-{self.side}"
-
 
 # Four CPUs each: a published placement puts a switch, two pods and all other work on one node.
 LEFT = NumaNode((0, 1, 2, 3), 1536, 256, 0x21, "left")
@@ -55,8 +51,31 @@ ISOLATED = "6-7"  # The kernel moves no process to these CPUs by itself, as on t
 
 
 @dataclass(frozen=True)
+class Row:
+    """Workers from left to right: whether each is virtual. The others are this machine, which also has the tester."""
+
+    virtual: tuple[bool, ...] = (True,)
+
+    def beside(self, number: int, side: Side) -> int | None:
+        """The virtual worker at the other end of the cable of worker `number` on this side. None: this machine."""
+        other = number - 1 if side == "left" else number + 1
+        return other if 0 <= other < len(self.virtual) and self.virtual[other] else None
+
+    def interface(self, number: int, side: Side) -> str:
+        """The interface of this machine that is the port of its worker `number`: the tap of the next virtual worker, or
+        an end of a pair whose other end is the tester's."""
+        other = self.beside(number, side)
+        return tap(number, side) if other is None else tap(other, "right" if side == "left" else "left")
+
+
+def tap(number: int, side: Side) -> str:
+    """The interface of this machine at the other end of the cable of worker `number` on this side."""
+    return f"podperf-{number}-{side}"
+
+
+@dataclass(frozen=True)
 class Machine:
-    """One of several virtual workers in a row. It has the `number` from the left, and `last` is the last number.
+    """A virtual worker. It has the `number` from the left in a row of workers.
 
     `ssh_port` of this machine's loopback leads to its SSH server. The cables lead to the next workers, and from the
     outermost workers to the tester. It has no other network.
@@ -66,7 +85,7 @@ class Machine:
     accelerator: Accelerator
     ssh_port: int
     number: int = 0
-    last: int = 0
+    row: Row = Row()
     nodes: tuple[NumaNode, ...] = (LEFT, RIGHT)
 
     def mac(self, node: NumaNode) -> str:
@@ -74,10 +93,10 @@ class Machine:
         return f"52:54:00:70:{0x66 + self.number:02x}:{self.nodes.index(node):02x}"
 
     def cable(self, node: NumaNode) -> str:
-        """The cable of a port, as QEMU's -netdev has it: a tap interface, or a socket that only the next worker has."""
-        other, far = (self.number - 1, RIGHT) if node.side == "left" else (self.number + 1, LEFT)
-        if not 0 <= other <= self.last:
-            return f"tap,id={node.side},ifname={node.tap},script=no,downscript=no"
+        """The cable of a port, as QEMU's -netdev has it: a tap of this machine, or a socket between virtual ones."""
+        other, far = self.row.beside(self.number, node.side), RIGHT if node.side == "left" else LEFT
+        if other is None:
+            return f"tap,id={node.side},ifname={tap(self.number, node.side)},script=no,downscript=no"
         own, remote = self.socket(node), replace(self, number=other).socket(far)
         return f"dgram,id={node.side},local.type=unix,local.path={own},remote.type=unix,remote.path={remote}"
 
@@ -142,6 +161,7 @@ def _kernel_words(nodes: tuple[NumaNode, ...]) -> str:
 COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"))
 ADDRESS = "127.0.0.1"
 NAMESPACE = "ports"  # has the tester's two ports
+MTU = 1500  # of a cable between tester and worker on this machine, before the chain of a test
 READY = "podperf virtual worker: ready"  # the line that init.sh prints
 NOT_COMPARABLE = (
     "the worker is a virtual machine whose CPUs and network cards are emulated, so only that frames cross counts"
@@ -153,12 +173,15 @@ KVM_GAVE_UP = "KVM internal error"
 PATIENCE: dict[Accelerator, float] = {"kvm": 30.0, "tcg": 120.0}  # seconds from the start of QEMU to READY
 
 
+Ports = tuple[WorkerPortSettings, WorkerPortSettings]  # the left and the right one of a worker
+
+
 @dataclass(frozen=True)
 class VirtualWorker:
     """A worker that is up: its SSH settings, its left and right port, and its QEMU."""
 
     ssh: SshSettings
-    ports: tuple[WorkerPortSettings, WorkerPortSettings]
+    ports: Ports
     process: Process
 
     @property
@@ -170,9 +193,12 @@ class VirtualWorker:
 
 @dataclass(frozen=True)
 class VirtualLab:
-    """Workers that are up, from left to right, and the tester's ports at the outer ends of their cables."""
+    """Workers that are up, from left to right, and the tester's ports at the outer ends of their cables.
 
-    workers: tuple[VirtualWorker, ...]
+    A worker that is this machine has its two ports alone.
+    """
+
+    workers: tuple[VirtualWorker | Ports, ...]
     tester_ports: tuple[PortSettings, PortSettings]
 
     def as_lab(self, topology: Topology) -> Topology:
@@ -185,14 +211,17 @@ class VirtualLab:
             replace(settings, interface=port.interface, namespace=port.namespace)
             for settings, port in zip((topology.tester.left, topology.tester.right), self.tester_ports, strict=True)
         )
-        workers = tuple(
-            replace(settings, connection="ssh", ssh=worker.ssh, left=worker.ports[0], right=worker.ports[1])
-            for settings, worker in zip(topology.workers, self.workers, strict=True)
-        )
+        workers = tuple(map(_as_in_a_lab, topology.workers, self.workers))
         load = topology.tester.maximum_load or MAXIMUM_LOAD
         tester = replace(topology.tester, left=left, right=right, maximum_load=load)
         reason = topology.not_comparable or NOT_COMPARABLE
         return replace(topology, tester=tester, workers=workers, not_comparable=reason)
+
+
+def _as_in_a_lab(settings: WorkerSettings, worker: VirtualWorker | Ports) -> WorkerSettings:
+    if isinstance(worker, VirtualWorker):
+        settings, worker = replace(settings, connection="ssh", ssh=worker.ssh), worker.ports
+    return replace(settings, left=worker[0], right=worker[1])
 
 
 def unavailable(host: Host) -> str | None:
@@ -204,8 +233,8 @@ def unavailable(host: Host) -> str | None:
     return None
 
 
-def boot(host: Host, say: Callable[[str], None], undo: ExitStack, number: int = 1) -> VirtualLab:
-    """Boot this number of virtual workers until `undo`. Builds their image first if there is none.
+def boot(host: Host, say: Callable[[str], None], undo: ExitStack, row: Row = Row()) -> VirtualLab:
+    """Boot the virtual workers of this row until `undo`. Builds their image first if there is none.
 
     QEMU uses KVM if KVM really boots a worker, and otherwise emulates the CPUs. Unavailable if a package is missing.
     PodperfError, with the last lines of the console, if a worker does not come up.
@@ -214,24 +243,38 @@ def boot(host: Host, say: Callable[[str], None], undo: ExitStack, number: int = 
         raise Unavailable(reason)
     image = ready_image(host, say)
     namespace = add_namespace(host, NAMESPACE, undo).namespace
-    machines = [Machine(image, "tcg", _free_port(), each, number - 1) for each in range(number)]
-    known_hosts = _known_hosts(image, [machine.ssh_port for machine in machines])
-    ports = tuple(WorkerPortSettings(node.interface, node.pci) for node in (LEFT, RIGHT))
-    workers = [
-        VirtualWorker(
-            SshSettings(ADDRESS, machine.ssh_port, "root", str(image.key), known_hosts),
-            (ports[0], ports[1]),
-            _switch_on(host, machine, say, undo),
-        )
-        for machine in machines
-    ]
-    tester_ports = []
-    for node in (LEFT, RIGHT):
-        # After the start of QEMU, because QEMU looks for its taps in its own namespace. The taps end with QEMU.
-        ip(host, "link", "set", "dev", node.tap, "netns", namespace, "name", node.side)
-        ip(host, "-n", namespace, "link", "set", "dev", node.side, "up")
-        tester_ports.append(PortSettings(node.side, namespace))
-    return VirtualLab(tuple(workers), (tester_ports[0], tester_ports[1]))
+    machines = {
+        number: Machine(image, "tcg", _free_port(), number, row)
+        for number, virtual in enumerate(row.virtual)
+        if virtual
+    }
+    known_hosts = _known_hosts(image, [machine.ssh_port for machine in machines.values()])
+    inside = WorkerPortSettings(LEFT.interface, LEFT.pci), WorkerPortSettings(RIGHT.interface, RIGHT.pci)
+    workers: list[VirtualWorker | Ports] = []
+    for number in range(len(row.virtual)):
+        if machine := machines.get(number):
+            ssh = SshSettings(ADDRESS, machine.ssh_port, "root", str(image.key), known_hosts)
+            workers.append(VirtualWorker(ssh, inside, _switch_on(host, machine, say, undo)))
+        else:
+            near = row.interface(number, "left"), row.interface(number, "right")
+            workers.append((WorkerPortSettings(near[0]), WorkerPortSettings(near[1])))
+    left = _cable_to_tester(host, namespace, "left", 0, row)
+    right = _cable_to_tester(host, namespace, "right", len(row.virtual) - 1, row)
+    return VirtualLab(tuple(workers), (left, right))
+
+
+def _cable_to_tester(host: Host, namespace: str, side: Side, number: int, row: Row) -> PortSettings:
+    """The tester's port at the other end of the cable of this outermost worker.
+
+    It is the worker's tap, which ends with QEMU, or an end of a pair, which ends with the namespace of the tester.
+    """
+    near = tap(number, side)
+    if row.virtual[number]:  # after the start of QEMU, because QEMU looks for its taps in its own namespace
+        ip(host, "link", "set", "dev", near, "netns", namespace, "name", side)
+        ip(host, "-n", namespace, "link", "set", "dev", side, "up")
+    else:
+        add_veth(host, near=side, near_namespace=namespace, far=near, mtu=MTU)
+    return PortSettings(side, namespace)
 
 
 def _known_hosts(image: Image, ports: Sequence[int]) -> str:
