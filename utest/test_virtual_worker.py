@@ -19,7 +19,17 @@ from podperf.model import Trial, TrialResult
 from podperf.testers.base import UNPACED, TesterLimits
 from podperf.topology import PortSettings, SshSettings, WorkerPortSettings, load_topology
 from podperf.virtual_worker import boot, image
-from podperf.virtual_worker.boot import LEFT, RIGHT, Accelerator, Machine, Row, VirtualLab, VirtualWorker, qemu_command
+from podperf.virtual_worker.boot import (
+    LEFT,
+    RIGHT,
+    Accelerator,
+    Machine,
+    Row,
+    ThisMachine,
+    VirtualLab,
+    VirtualWorker,
+    qemu_command,
+)
 from podperf.virtual_worker.image import Image, Recipe, usual_recipe
 from traffic import TRAFFIC
 
@@ -156,7 +166,7 @@ def test_a_worker_of_this_machine_beside_a_virtual_one_keeps_its_connection() ->
     virtual = VirtualWorker(SshSettings("127.0.0.1", 40022), inside, None)  # type: ignore[arg-type]
     here = (WorkerPortSettings("podperf-0-left"), WorkerPortSettings("podperf-1-left"))
     ends = (PortSettings("left", "podperf-ports"), PortSettings("right", "podperf-ports"))
-    lab = VirtualLab((here, virtual), ends).as_lab(topology)
+    lab = VirtualLab((ThisMachine(here), virtual), ends).as_lab(topology)
     assert [each.connection for each in lab.workers] == ["local", "ssh"]
     assert lab.workers[0].left == here[0] and lab.workers[1].left == inside[0]
     assert not lab.one_machine and lab.uses_this_machine and lab.existing_ports and not lab.external

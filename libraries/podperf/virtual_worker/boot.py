@@ -184,6 +184,10 @@ class VirtualWorker:
     ports: Ports
     process: Process
 
+    def in_a_lab(self, settings: WorkerSettings) -> WorkerSettings:
+        """The settings of this worker, as one behind SSH."""
+        return replace(settings, connection="ssh", ssh=self.ssh, left=self.ports[0], right=self.ports[1])
+
     @property
     def ssh_command(self) -> list[str]:
         options = (f"UserKnownHostsFile={self.ssh.known_hosts}", "StrictHostKeyChecking=yes", "IdentitiesOnly=yes")
@@ -192,13 +196,21 @@ class VirtualWorker:
 
 
 @dataclass(frozen=True)
+class ThisMachine:
+    """This machine as a worker beside virtual ones: its left and right port."""
+
+    ports: Ports
+
+    def in_a_lab(self, settings: WorkerSettings) -> WorkerSettings:
+        """The settings of this worker, with its ports."""
+        return replace(settings, left=self.ports[0], right=self.ports[1])
+
+
+@dataclass(frozen=True)
 class VirtualLab:
-    """Workers that are up, from left to right, and the tester's ports at the outer ends of their cables.
+    """Workers that are up, from left to right, and the tester's ports at the outer ends of their cables."""
 
-    A worker that is this machine has its two ports alone.
-    """
-
-    workers: tuple[VirtualWorker | Ports, ...]
+    workers: tuple[VirtualWorker | ThisMachine, ...]
     tester_ports: tuple[PortSettings, PortSettings]
 
     def as_lab(self, topology: Topology) -> Topology:
@@ -211,17 +223,13 @@ class VirtualLab:
             replace(settings, interface=port.interface, namespace=port.namespace)
             for settings, port in zip((topology.tester.left, topology.tester.right), self.tester_ports, strict=True)
         )
-        workers = tuple(map(_as_in_a_lab, topology.workers, self.workers))
+        workers = tuple(
+            worker.in_a_lab(settings) for settings, worker in zip(topology.workers, self.workers, strict=True)
+        )
         load = topology.tester.maximum_load or MAXIMUM_LOAD
         tester = replace(topology.tester, left=left, right=right, maximum_load=load)
         reason = topology.not_comparable or NOT_COMPARABLE
         return replace(topology, tester=tester, workers=workers, not_comparable=reason)
-
-
-def _as_in_a_lab(settings: WorkerSettings, worker: VirtualWorker | Ports) -> WorkerSettings:
-    if isinstance(worker, VirtualWorker):
-        settings, worker = replace(settings, connection="ssh", ssh=worker.ssh), worker.ports
-    return replace(settings, left=worker[0], right=worker[1])
 
 
 def unavailable(host: Host) -> str | None:
@@ -250,14 +258,14 @@ def boot(host: Host, say: Callable[[str], None], undo: ExitStack, row: Row = Row
     }
     known_hosts = _known_hosts(image, [machine.ssh_port for machine in machines.values()])
     inside = WorkerPortSettings(LEFT.interface, LEFT.pci), WorkerPortSettings(RIGHT.interface, RIGHT.pci)
-    workers: list[VirtualWorker | Ports] = []
+    workers: list[VirtualWorker | ThisMachine] = []
     for number in range(len(row.virtual)):
         if machine := machines.get(number):
             ssh = SshSettings(ADDRESS, machine.ssh_port, "root", str(image.key), known_hosts)
             workers.append(VirtualWorker(ssh, inside, _switch_on(host, machine, say, undo)))
         else:
             near = row.interface(number, "left"), row.interface(number, "right")
-            workers.append((WorkerPortSettings(near[0]), WorkerPortSettings(near[1])))
+            workers.append(ThisMachine((WorkerPortSettings(near[0]), WorkerPortSettings(near[1]))))
     left = _cable_to_tester(host, namespace, "left", 0, row)
     right = _cable_to_tester(host, namespace, "right", len(row.virtual) - 1, row)
     return VirtualLab(tuple(workers), (left, right))
