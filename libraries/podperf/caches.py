@@ -48,7 +48,7 @@ def used(folder: Path) -> None:
 
 
 def keep_newest(host: Host, folder: Path, prefix: str, most: int) -> None:
-    """Keep this folder, which is in use, and those beside it with this prefix that were used last: so many of all."""
+    """Keep the `most` folders with this prefix that were used last. This folder is in use, so it is one of them."""
     used(folder)
     for old in sorted(folder.parent.glob(f"{prefix}*"), key=_last_use, reverse=True)[most:]:
         remove(host, old)

@@ -50,7 +50,7 @@ class CpuPlan:
     def with_own(self, own: Sequence[Sequence[int]]) -> CpuPlan:
         """This plan, where each pod has its `own` CPUs, if any: those that its runtime gave to it alone.
 
-        A pod polls on so many of them as its allocation says.
+        A pod polls on the number of CPUs that its allocation has.
         """
         given = [tuple(each)[: self.allocation.cpus] for each in own][: len(self.pods)]
         if not any(given):

@@ -177,7 +177,7 @@ def keep_deadlines(manager: PoolManager) -> None:
 
 @contextmanager
 def whole_request(seconds: float) -> Iterator[None]:
-    """The block is one request and the reading of its answer. Raises urllib3's HTTPError after so many seconds."""
+    """The block is one request and the reading of its answer. Raises urllib3's HTTPError after this time."""
     request = _current.request = _Request()
     ends_at = time.monotonic() + seconds
     try:

@@ -495,7 +495,7 @@ METRICS: dict[str, Metric] = {
             head="blocked",
             quantity=TIME,
             method="reconfiguration",
-            meaning="the time in which so many frames are due, in the direction that lost more; the median",
+            meaning="the time lost: frames lost / load, in the direction that lost more; the median",
             needs=frozenset((Need.NO_LOSS, Need.COUNT, Need.CLOCK)),
             column=False,
         ),

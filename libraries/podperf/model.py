@@ -139,7 +139,10 @@ class FrameSize:
 
 
 def _in_turn(weights: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """So many frames of each size, (number, size), mixed as evenly as possible. ValueError if they are too many."""
+    """The sizes of the frames of a mix in their order. `weights` has the number of frames and the size, for each size.
+
+    The sizes are mixed as evenly as possible. ValueError if the frames are too many.
+    """
     total = sum(number for number, _ in weights)
     if not 1 <= total <= MOST_SIZES:
         raise ValueError(f"a mix has 1 to {MOST_SIZES} frames until it begins again, not {total}")
@@ -188,7 +191,7 @@ class TrafficProfile:
     """The properties of the test traffic apart from load, duration and destination.
 
     `flows` (1 to 1 000 000) UDP flows a direction, with addresses of the networks for benchmarks (RFC 2544 appendix
-    C.2.2, RFC 5180). Each of several chains beside each other gets so many.
+    C.2.2, RFC 5180). Each of several chains beside each other gets this number of flows.
     """
 
     frame: FrameSize
@@ -286,10 +289,10 @@ class Trial:
     """One measurement at a constant load. `load` is frames per second and per direction, `duration` seconds.
 
     With `loop`, frames go in a closed loop, and `load` has no meaning. `duration` is then the longest time allowed.
-    `train` frames leave together (a power of two, at most 64), at the same mean load. With `frames`, so many frames
-    leave in each direction, and `duration` is the longest time allowed. With `overload`, this part goes first, and
-    `load` and `duration` are of the part that follows without a gap. With `round_trip`, the far end sends each frame
-    back, and frames and latencies are counted where they were sent.
+    `train` frames leave together (a power of two, at most 64), at the same mean load. `frames` is the number of
+    frames that leave in each direction; `duration` is then the longest time allowed. With `overload`, this part goes
+    first, and `load` and `duration` are of the part that follows without a gap. With `round_trip`, the far end sends
+    each frame back, and frames and latencies are counted where they were sent.
     """
 
     traffic: AddressedTraffic
@@ -599,14 +602,14 @@ PORTS = Ends()
 class Chain:
     """The ordered pods between the left and the right end: 1 pod is PVP, N pods a service function chain.
 
-    With `chains`, so many chains of these pods stand beside each other on the same ports (service density). With
+    `chains` is the number of chains of these pods, beside each other on the same ports (service density). With
     `common_pod`, their last pod is the same one.
     """
 
     data_plane: str
     pods: int
     forwarder: str | None = None  # the program that forwards in a pod; None: the data plane's default
-    workers: int = 1  # the pods are divided among so many workers, from left to right
+    workers: int = 1  # the number of workers, among which the pods are divided from left to right
     chains: int = 1
     common_pod: bool = False
     join: str = CABLE  # what carries the frames between two workers: a name of podperf.testbed.joins.JOINS

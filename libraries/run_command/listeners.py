@@ -146,7 +146,7 @@ def _figure(name: str, key: str, result: Figure) -> Iterator[tuple[str, str]]:
         yield f"{name}_is", ", ".join(bounds)
 
 
-LONGEST_LIST = 60  # tests; a dry run lists so many by name; with more, it prints only their number in each suite
+LONGEST_LIST = 60  # tests that a dry run lists by name; with more, it prints only their number in each suite
 SIGNAL = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
 SET_UP_FAILED = "Parent suite setup failed"  # the keyword that opens the testbed has said why
 

@@ -68,7 +68,7 @@ def _alone(say: Callable[[str], None]) -> Iterator[None]:
 
 
 def up(programs: ClusterPrograms, number: int, images: Sequence[Path], say: Callable[[str], None]) -> ClusterState:
-    """Start a cluster of so many nodes, and wait until they are ready.
+    """Start a cluster of `number` nodes, and wait until they are ready.
 
     PodperfError, with the last lines of the part that ended, if they do not become ready. Nothing of it is left then.
     Taken if a run is measuring here, which the start would disturb.

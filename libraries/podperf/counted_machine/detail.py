@@ -67,7 +67,7 @@ def read_detail(text: str, chosen: Collection[int]) -> Detail:
 
 
 def stacks_of(detail: Detail, frames: int, function_at: FunctionAt) -> Functions:
-    """Instructions a frame by stack of calls, of so many frames together.
+    """Instructions a frame by stack of calls: the mean of this number of frames.
 
     A function that ends by a jump to another one is that one's caller, too. PodperfError for calls in a ring.
     """

@@ -114,7 +114,7 @@ class Worker:
         return kernel_users(self.ports, (cpu for _, cpu in self.receiving))
 
     def reserve_hugepages(self, memories: Sequence[int], undo: ExitStack) -> PageSize:
-        """Reserve pages for processes with so many MiB each, on each NUMA node, until `undo`. Returns their size.
+        """Reserve hugepages on each NUMA node until `undo`, for processes with these MiB of memory. Returns their size.
 
         NONE if the host or the topology has no hugepages.
         """

@@ -112,7 +112,7 @@ _POLICIES = 100
 
 
 def _policies_added(worker: Worker) -> ChangeUnderLoad:
-    """The rules of so many policies of other pods, which an agent gives to the firewall at once."""
+    """The rules of _POLICIES policies of other pods, which an agent gives to the firewall at once."""
     table, ip_family = "podperf-policy", worker.addresses.ip
     names = [f"other{number}" for number in range(1, _POLICIES + 1)]
     added = "".join(

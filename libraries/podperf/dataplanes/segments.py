@@ -87,7 +87,7 @@ def network_of_segment(chain: Chain, segment: int) -> int:
 
 
 def start_pods_on_veth(worker: Worker, count: int, undo: ExitStack, before: int = 0) -> list[Pod]:
-    """So many pods, counted on from those `before` them. Each interface is one end of a veth pair.
+    """Start `count` pods. The first one has the number `before` + 1. Each interface is one end of a veth pair.
 
     The data plane on the worker takes the other end.
     """

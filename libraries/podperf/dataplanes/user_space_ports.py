@@ -77,7 +77,9 @@ def _attachment(interface: str, port: WorkerPort) -> Attachment:
 
 
 def leave_queues_each(worker: Worker, queues: int = 1) -> None:
-    """Let the frames of a port go to so many queues, for programs that use the ports by AF_XDP: a socket serves one.
+    """Distribute the frames of a port to this number of queues, for programs that use the ports by AF_XDP.
+
+    A socket serves one queue.
 
     With several, the pod's CPUs serve the queues in their order. The port gets its queues back when the worker gets the
     port back.

@@ -39,7 +39,7 @@ class Look:
 
 
 def looks(most: int, comparisons: int = 1) -> tuple[Look, ...]:
-    """The looks of a comparison of at most `most` rounds, in which so many variants are each compared with the first.
+    """The looks of at most `most` rounds, in which `comparisons` variants are each compared with the first one.
 
     The errors of ranks are steps. So each look has an equal part of the whole error, and the part that earlier looks
     could not use. A look whose part is too small for an interval is left out. Empty if `most` rounds are too few.

@@ -69,5 +69,5 @@ def by_length(
 
 
 def _share(ratio: float, further: int) -> float:
-    """The share of the rate that each of so many further pods takes, if all of them together leave `ratio` of it."""
+    """The share of the rate that each of `further` pods takes, if all of them together leave `ratio` of it."""
     return 1 - math.pow(ratio, 1 / further)

@@ -59,7 +59,7 @@ class Words:
 
 
 def chains(fast: str, slow: str, pods: str, frame: str, *, difference: str = "5", documentation: str = "") -> Claim:
-    """A chain of the first data plane forwards more than one of the second. Both have so many `pods`."""
+    """A chain of the first data plane forwards more than one of the second. Both have this number of `pods`."""
     both = tuple(Chain(name, int(pods)) for name in (fast, slow))
     size = FrameSize.parse(frame)
     contenders = tuple(Contender(str(each), each, frame=size) for each in both)

@@ -71,7 +71,7 @@ def where(low: float, high: float, least: float, most: float) -> Where:
 
 
 def least_error(pairs: int) -> float:
-    """The least error that an interval from so many pairs can have: that of the interval from end to end."""
+    """The least error of an interval from this number of pairs: that of the interval from the lowest to the highest."""
     return 2.0 ** (1 - pairs)
 
 

@@ -41,8 +41,8 @@ def by_turns(
     Two figures of a round meet nearly the same state of the machine, and the random order favours no contender. A
     contender is set up anew in each round, because one set-up may be faster by its addresses or hash seeds.
 
-    `on_round` gets each round at its end, and a look if one is due (`before_after.looks` at so many `comparisons`). It
-    answers with the contenders of the next round. None: the experiment ends.
+    `on_round` gets each round at its end, and a look if one is due (`before_after.looks` for this number of
+    `comparisons`). It answers with the contenders of the next round. None: the experiment ends.
     """
     lot, planned = Random(seed), {look.rounds: look for look in looks(most, comparisons)}
     going: Collection[str] = tuple(measures)

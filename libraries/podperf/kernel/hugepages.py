@@ -41,12 +41,12 @@ def free(host: Host, size: PageSize = PageSize.TWO_MIB) -> dict[int, tuple[int, 
 
 
 def whole_pages(memories: Iterable[int], size: PageSize) -> int:
-    """The number of pages of this size for processes with so many MiB each. Two processes share no page."""
+    """The number of pages of this size for processes with these MiB of memory. Two processes share no page."""
     return sum(-(-mib // size) for mib in memories)
 
 
 def reserve(host: Host, size: PageSize, memories: Iterable[int], undo: ExitStack) -> None:
-    """Reserve free hugepages of this size on each NUMA node until `undo`, for processes with so many MiB each.
+    """Reserve free hugepages of this size on each NUMA node until `undo`, for processes with these MiB of memory.
 
     PodperfError with the remedy if memory is short.
     """

@@ -18,7 +18,7 @@ _THREADS_NAMED = shell_script("threads_named.sh", beside=__file__)
 def threads_named(host: Host, prefix: str, of: int | None = None, assumed: int | None = None) -> list[int]:
     """The threads of the process `of` whose names start with `prefix`. Without `of`, threads of the kernel.
 
-    A plan assumes so many.
+    `assumed` is the number of threads in a plan.
     """
     folder = f"/proc/{of}/task" if of is not None else "/proc"
     answer = None if assumed is None else " ".join(str(next(ASSUMED_NUMBERS)) for _ in range(assumed))

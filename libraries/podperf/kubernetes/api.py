@@ -86,8 +86,8 @@ class Api:
     def delete(self, path: str, seconds: int = 0) -> None:
         """Delete an object with all objects that it owns. It may be gone already.
 
-        With `seconds`, a pod is there until its node has ended it, which kills its programs after so many seconds.
-        Without, it is gone at once, and its node ends it later.
+        With `seconds`, the pod is there until its node has ended it. The node kills its programs after this time.
+        Without `seconds`, the pod is gone at once, and its node ends it later.
         """
         options = {"gracePeriodSeconds": seconds, "propagationPolicy": "Background"}
         try:
@@ -113,7 +113,7 @@ class Api:
             raise self._not_opened(pod, namespace, error, time.monotonic() - began) from None
 
     def _not_opened(self, pod: str, namespace: str, error: Any, seconds: float) -> ApiError:
-        """The error for a command that did not start after so many seconds. The API server asks the kubelet of the
+        """The error for a command that had not started after `seconds`. The API server asks the kubelet of the
         pod's node to start it."""
         from websocket import WebSocketBadStatusException  # noqa: PLC0415
 

@@ -41,7 +41,7 @@ class NewFlows:
         return (self._next, number), max([0.0, *(when + HELD_SECONDS - now for when in taken)])
 
     def sent(self, frames: int, flows: int, now: float) -> None:
-        """A trial with this many flows has sent so many frames. Unavailable if some were of no new flow."""
+        """Note a trial with this number of flows and sent frames. Unavailable if a frame was of no new flow."""
         used = min(math.ceil(frames / self.ports), math.ceil(flows / self.ports))
         if used:
             self._sent.append((self._next, self._next + used - 1, now))
@@ -54,7 +54,7 @@ class NewFlows:
 
 
 def from_ports(traffic: AddressedTraffic, ports: int, source_ports: Range) -> AddressedTraffic:
-    """The traffic of a trial that goes to so many destination ports, from these source ports."""
+    """The traffic of a trial, to `ports` destination ports and from these source ports."""
     return replace(traffic, udp_ports=((FIRST_PORT, ports), source_ports))
 
 

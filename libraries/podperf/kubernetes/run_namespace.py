@@ -216,7 +216,7 @@ def _is_own(api: Api, namespace: str, anchor: str) -> bool:
 
 
 def until(true: Callable[[], bool], timeout: float) -> bool:
-    """Wait until something is true. False if it is not after so many seconds."""
+    """Wait until `true` answers True. False if it does not within `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not true():
         if time.monotonic() > deadline:

@@ -306,9 +306,9 @@ class KubernetesSettings(ClusterSettings):
         other_services: int = 0,
         new_flows: bool = False,
     ) -> Mapping[str, Any]:
-        """The changes of these settings for a row of a suite: on so many nodes, to the address of the other pod, of a
-        Service or of a host outside, with so many NetworkPolicies or other Services, in the networks of the nodes, or
-        with a new flow in each frame.
+        """The changes of these settings for a row of a suite: the number of nodes, the destination (the other pod,
+        a Service or a host outside), the numbers of NetworkPolicies and of other Services, whether the pods are in the
+        networks of the nodes, and whether each frame is a new flow.
 
         Unavailable if the settings of the topology do not leave this choice.
         """

@@ -341,8 +341,8 @@ class KubernetesTester:
         await_phase(self._place, name)
 
     def _stays(self, entries: Mapping[Direction, Entry], *, arrives: bool, seconds: float) -> Direction | None:
-        """Wait until frames no longer arrive that are sent there or, without `arrives`, until they do. The direction
-        where nothing changes in so many seconds, or None."""
+        """Wait until frames to these entries no longer arrive or, without `arrives`, until they arrive. Returns the
+        direction in which this does not happen within `seconds`, or None."""
         deadline = time.monotonic() + seconds
         for direction in entries:
             headers = Headers(AddressFamily.of(str(entries[direction].source)))

@@ -91,7 +91,7 @@ def service(
 
 
 def other_services(number: int, pod: str, run: str, owners: Owners, family: AddressFamily) -> Iterator[dict[str, Any]]:
-    """So many Services that lead to this pod of the tester. No frame is sent to their addresses."""
+    """`number` Services that lead to this pod of the tester. No frame is sent to their addresses."""
     for each in range(1, number + 1):
         yield manifests.service(f"other-{each}-{run}", run, owners, pod, {SERVICE_PORT: DISCARDED}, family)
 
@@ -120,7 +120,7 @@ def node_reader(number: int, run: str, owners: Owners, wishes: PodWishes, node: 
 
 
 def policies(number: int, run: str, owners: Owners) -> Iterator[dict[str, Any]]:
-    """So many NetworkPolicies for the tester's pods. The last one admits test frames. Each other one admits the same
+    """`number` NetworkPolicies for the tester's pods. The last one admits test frames. Each other one admits the same
     frames from an address of its own that nobody has, so the cluster can answer no two of them by one rule."""
     for each in range(1, number):
         nobody = {"ipBlock": {"cidr": f"{NOBODY + each}/32"}}

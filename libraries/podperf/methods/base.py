@@ -22,9 +22,9 @@ def loss_ratios(trials: Sequence[TrialResult]) -> Mapping[Direction, float]:
 
 
 def time_to_last_lost(direction: DirectionResult, before: float, load: float) -> float:
-    """Seconds to the last lost frame from the moment when so many frames were due before it, at this load behind it.
+    """Seconds to the last lost frame from the moment when `before` frames were due, at this `load` after that moment.
 
-    0 if no frame was lost behind this moment. Exact to one gap between frames.
+    0 if no frame was lost after this moment. Exact to one gap between frames.
     """
     if direction.last_lost is None or not direction.lost:
         return 0.0
@@ -66,7 +66,7 @@ class ChainSource(TrialSource, Protocol):
     something changes."""
 
     def burst(self, frames: int) -> TrialResult:
-        """One valid trial of so many frames in each direction, as fast as the tester can send."""
+        """One valid trial of this number of frames in each direction, as fast as the tester can send."""
 
     def after_overload(self, overload: Overload, load: float, duration: float) -> TrialResult:
         """One valid trial of `duration` seconds at this load, with the overload before it."""
@@ -77,7 +77,7 @@ class ChainSource(TrialSource, Protocol):
 
 @dataclass(frozen=True)
 class StandingInstance:
-    """A chain that was set up in so many seconds, until frames crossed it."""
+    """A chain that is set up. `seconds` is the time from the begin of its set-up until frames crossed it."""
 
     source: TrialSource
     seconds: float

@@ -16,11 +16,11 @@ from podperf.noise import Noise
 CHANCE = 0.05  # a majority is clear if a fair coin gives it, or a larger one, with at most this probability
 LOOKS = 5  # this many trials in a row are a clear majority
 
-_CHANGED = 1.1  # the speed of the machine has changed if one mean is so many times the other
+_CHANGED = 1.1  # the speed of the machine has changed if one mean is this multiple of the other
 
 LEAST_LOST = 5  # frames lost at the lower and at the higher loads: fewer say nothing about their ratios
 LIKE = 2.0  # the loss ratios of lower and higher loads are alike within this factor
-LEAST_RANGE = 2.0  # the highest load is at least so many times the lowest one
+LEAST_RANGE = 2.0  # the highest load is at least this multiple of the lowest one
 LEAST_REGULAR = 0.7  # share of the trials whose loss is explained by single frames that are lost at random
 _EXPLAINED, _REFUTED = 2.0, 3.0  # four and six standard deviations of the square root of a Poisson variable
 
@@ -39,8 +39,8 @@ class Seen:
 class Contradiction:
     """A clear majority of the trials beyond a bound contradicts the bound.
 
-    `faster`: `against` of `trials` trials at or above the upper `bound` were good. Otherwise so many at or below the
-    lower `bound` were bad. Their loads were `lowest` to `highest`.
+    `faster`: `against` of `trials` trials at or above the upper `bound` were good. Otherwise `against` of `trials`
+    trials at or below the lower `bound` were bad. Their loads were `lowest` to `highest`.
     """
 
     faster: bool
@@ -88,7 +88,7 @@ def _speeds(trials: Sequence[Seen]) -> Mapping[str, float]:
 
 
 def chance_of_majority(against: int, trials: int) -> float:
-    """The probability of at least `against` heads when a fair coin is thrown so many times."""
+    """The probability of at least `against` heads when a fair coin is thrown `trials` times."""
     return float(sum(math.comb(trials, heads) for heads in range(against, trials + 1)) / 2**trials)
 
 

@@ -54,7 +54,7 @@ L1_DATA_CACHE = {  # QEMU's plug-in has this model of one
 
 @dataclass(frozen=True)
 class Builds:
-    """Instructions a frame of each build of one chain with so many frames in flight, the tester's own among them.
+    """Instructions a frame of each build of one chain with one number of frames in flight, the tester's own included.
 
     `profile` is that of the build with the least figure. It is empty where `functions_missing` says why.
     """
@@ -136,7 +136,7 @@ class CostResult:
         )
 
     def cost(self, burst: int) -> float:
-        """Instructions a frame with so many frames in flight."""
+        """Instructions a frame with `burst` frames in flight."""
         return self.builds[burst].least - (self.bare_path[burst].least if burst in self.bare_path else 0.0)
 
     def profile(self, burst: int) -> Profile:

@@ -45,7 +45,7 @@ _PROGRAMS_OF_TESTER = {
 _BY_COMPILER = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.\d+)*")
 _MOST_PAIRS = 1_000_000  # of names that are compared, which takes a second; two kernels have some thousands
 _LARGEST = 3  # functions that a sentence names
-_ALIKE = 2.0  # a renamed function costs at most so many times what it cost under its earlier name
+_ALIKE = 2.0  # a renamed function costs at most this multiple of its cost under the earlier name
 
 
 @dataclass(frozen=True)

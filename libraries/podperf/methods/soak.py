@@ -47,10 +47,11 @@ class Interval:
 
 
 def most_expected(lost: float, dispersion: float = 1.0) -> float:
-    """The upper bound of the expected number of lost frames with 95 % confidence, after so many were lost.
+    """The upper bound of the expected number of lost frames with 95 % confidence, if `lost` frames were lost.
 
-    Poisson: after none, it is 3.0 (the rule of three). With `dispersion`, the variance is so many times the mean, as
-    with clumps of that size. Otherwise by Wilson and Hilferty's approximation of the chi-square quantile (to 0.5 %).
+    Poisson: the bound is 3.0 if none was lost (the rule of three), and otherwise Wilson and Hilferty's approximation of
+    the chi-square quantile (to 0.5 %). The variance is `dispersion` times the mean, as with clumps of lost frames of
+    that size.
     """
     if lost <= 0:
         return -math.log(1 - CONFIDENCE)

@@ -141,7 +141,7 @@ class ValidTrials:
         return self._valid(Trial(self._traffic, load, duration, train=self._train, round_trip=self._round_trip))
 
     def burst(self, frames: int) -> TrialResult:
-        """One valid trial of so many frames in each direction, as fast as the tester can. Otherwise as `measure`."""
+        """One valid trial of `frames` frames in each direction, as fast as the tester can. Otherwise as `measure`."""
         return self._valid(Trial(self._traffic, self._unpaced, self._time_for(frames), frames=frames))
 
     def after_overload(self, overload: Overload, load: float, duration: float) -> TrialResult:
@@ -174,7 +174,7 @@ class ValidTrials:
         return replace(changed, result=result)
 
     def _time_for(self, frames: int) -> float:
-        """Seconds in which the tester surely sends so many frames."""
+        """Seconds in which the tester surely sends this number of frames."""
         return max(SHORTEST_BURST, MOST_TIMES * frames / self.maximum_load)
 
     def _valid(self, trial: Trial, measure: Callable[[Trial], TrialResult] | None = None) -> TrialResult:

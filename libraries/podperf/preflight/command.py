@@ -131,7 +131,7 @@ _COLOURS = {State.OK: 32, State.MISSING: 31, State.WRONG: 31, State.WARNING: 33,
 
 
 def render(observations: Sequence[Observation], *, width: int | None = None, colour: bool = False) -> str:
-    """The observations as a table by area, and the conclusion. With `width`, details are wrapped to so many columns."""
+    """The observations as a table by area, and the conclusion. Details are wrapped to `width` columns."""
     subject_width = max((len(_subject(observation)) for observation in observations), default=0)
     lines = []
     for area in dict.fromkeys(observation.area for observation in observations):

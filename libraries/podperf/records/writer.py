@@ -30,7 +30,7 @@ _lost: dict[Path, tuple[int, str]] = {}  # by a file of trials: the trials of it
 
 
 def interruption(path: Path, trials: int) -> str:
-    """The reason why a test has no record but so many trials in this file."""
+    """The reason why a test has no record, but this number of trials in this file."""
     if path.resolve() not in _lost:
         return f"interrupted after {count(trials, 'trial')}"
     measured, place = _lost[path.resolve()]

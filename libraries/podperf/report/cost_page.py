@@ -31,7 +31,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class CountedCost:
-    """A figure of a record: instructions a frame with so many frames in flight, and the same by function.
+    """A figure of a record: instructions a frame with this number of frames in flight, and the same by function.
 
     `missing` says why there are no functions. `memory` has each quantity of MEMORY by function; it is empty where the
     record does not tell. `stacks` and `listings` are there if the detail was asked for; they have the bare path, too.

@@ -14,7 +14,7 @@ from podperf.metrics import headlines
 from podperf.records import Record
 from podperf.report.html import Html, TableRow, element, table, titled
 
-NAMED = 3  # so many nodes are named as the slowest
+NAMED = 3  # the number of nodes that are named as the slowest
 PORTS = 2  # of a tester, each of which is a pod
 LONGEST_NAME = 253  # characters of a node's name, as Kubernetes has it
 
@@ -36,7 +36,7 @@ class NodeSpeed:
 
     name: str
     ratio: float
-    rates: int  # so many
+    rates: int  # their number
 
     @property
     def words(self) -> str:

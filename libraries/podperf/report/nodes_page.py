@@ -122,7 +122,7 @@ class ManyRuns:
 
     @cached_property
     def words(self) -> Counter[str]:
-        """So many tests ended with each word."""
+        """The number of tests that ended with each word."""
         return Counter(end.word for run in self.runs for end in run.ends.values())
 
     def by_reason(self, *, skipped: bool) -> dict[tuple[NodeEnd, str], list[NodesRun]]:
@@ -162,7 +162,7 @@ def are_many(folders: Sequence[Path]) -> bool:
 
 
 SCHEMA_VERSION = 1
-SHOWN = 20  # so many pairs, runs of a reason, or problems are in a table
+SHOWN = 20  # a table has at most this number of pairs, runs of a reason, or problems
 
 
 def nodes_page(found: ManyRuns, root: Path) -> str:

@@ -42,8 +42,8 @@ SEARCH = 0.5  # share of its preset's time limit that a search takes
 BARE_SEARCH = 0.2  # the same share on the bare path, where the tester is the limit
 
 _COMPARISONS = {"finding", "published"}
-_CONTENDERS = 2  # most claims compare so many chains
-_OF_RESOURCES = 4  # those of section 4.2 compare so many
+_CONTENDERS = 2  # the number of chains that most claims compare
+_OF_RESOURCES = 4  # the number of chains that claims of section 4.2 compare
 
 
 def usual_duration(

@@ -82,8 +82,8 @@ class Equipment:
             raise Unavailable(ONLY_COST)
 
     def environment_for(self, directions: int, workers: int = 1) -> dict[str, Any]:
-        """The environment, with remarks on the placement of a chain on so many workers, for frames in `directions`
-        directions."""
+        """The environment, with remarks on the placement of a chain on `workers` workers, for frames in one or two
+        `directions`."""
         # On a counted machine all share one CPU, and nothing waits for another.
         placed = () if self.testbed.topology.counts_instructions else self.testbed.workers[:workers]
         said = [

@@ -80,7 +80,7 @@ class FrameWatch:
     def stop(self) -> list[str]:
         """End the watch. Returns the frames that tcpdump saw: one line each, at most 100.
 
-        Raises PodperfError if tcpdump had ended without so many frames."""
+        Raises PodperfError if tcpdump ended before 100 frames."""
         alive = self._process.alive()
         self._process.stop()
         seen: list[str] = []

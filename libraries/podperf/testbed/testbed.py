@@ -183,7 +183,7 @@ class Testbed(Machines):
             raise Unavailable(reason)
 
     def _too_few_queues(self, cpus: int, chain: Chain, host: Host) -> str | None:
-        """The reason why pods of this chain cannot poll on so many CPUs, or None."""
+        """The reason why pods of this chain cannot poll on this number of CPUs, or None."""
         kind = DATA_PLANES[chain.data_plane].pod_queues
         if cpus == 1 or kind is PodQueues.BY_SWITCH:
             return None

@@ -69,7 +69,7 @@ def words(answer: Mapping[str, Any], key: str) -> str:
 
 
 def wholes(answer: Mapping[str, Any], key: str, most: int) -> tuple[int, ...]:
-    """At most so many numbers. None if the key is not there."""
+    """The whole numbers under this key, at most `most`. Empty if the key is not there."""
     found: Sequence[Any] = answer.get(key, ())
     if len(found) > most:
         raise ValueError(f"{key} has {len(found)} numbers, and at most {most} can be")

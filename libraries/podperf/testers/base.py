@@ -139,7 +139,7 @@ class Pairs(Protocol):
     """Pairs of ports that send at the same time, each from its left port to its right one."""
 
     def measure(self, trial: Trial, pairs: int) -> Sequence[TrialResult]:
-        """This trial by so many pairs at the same time. The result of each pair. Pairs that are missing start first."""
+        """Measure a trial by `pairs` pairs at the same time. Returns the result of each. Starts missing pairs first."""
 
 
 PairsOfTester = Callable[[Callable[[str], None]], AbstractContextManager[Pairs]]

@@ -48,7 +48,7 @@ def disturbance(result: TrialResult) -> str | None:
 
 
 def standstill(trial: Trial, took: float) -> str | None:
-    """The reason why a trial that took so many seconds is repeated, or None if it took about as long as planned.
+    """The reason why a trial that took this time (s) is repeated, or None if it took about as long as planned.
 
     A tester needs less than a second around the sending. All counts of a longer trial can be wrong: the sender, the
     receiver, or the watch over other work stood still in it.

@@ -83,5 +83,5 @@ class Forwarder(Protocol):
     def launch(self, pod: Pod, devices: Sequence[str], share: Share, undo: ExitStack) -> Application:
         """Start the application in a pod on `devices` (PCI addresses, EAL --vdev texts). Do not wait until it is up.
 
-        So many can start at once, also with devices whose peers come later.
+        So several applications can start at once, also with devices whose peers come later.
         """
