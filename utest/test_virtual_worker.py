@@ -24,10 +24,10 @@ from podperf.virtual_worker.boot import (
     RIGHT,
     Accelerator,
     Machine,
-    Row,
     ThisMachine,
     VirtualLab,
     VirtualWorker,
+    WorkerRow,
     qemu_command,
 )
 from podperf.virtual_worker.image import Image, Recipe, usual_recipe
@@ -130,7 +130,7 @@ def test_a_booted_worker_is_a_lab_to_all_that_follows() -> None:
 
 def test_two_workers_have_a_cable_that_nobody_else_reaches_and_different_addresses() -> None:
     first, second = (
-        qemu_command(Machine(IMAGE, "tcg", 40022 + number, number, Row((True, True)))) for number in range(2)
+        qemu_command(Machine(IMAGE, "tcg", 40022 + number, number, WorkerRow((True, True)))) for number in range(2)
     )
     one, other = "/cache/1234/cable-0-right", "/cache/1234/cable-1-left"
     assert [word for word in first if word.startswith(("tap,", "dgram,"))] == [
@@ -146,7 +146,7 @@ def test_two_workers_have_a_cable_that_nobody_else_reaches_and_different_address
 
 
 def test_a_worker_of_this_machine_has_the_taps_of_the_virtual_ones_beside_it() -> None:
-    row = Row((True, False, True))
+    row = WorkerRow((True, False, True))
     taps = [
         word for number in (0, 2) for word in qemu_command(Machine(IMAGE, "tcg", 40022, number, row)) if "tap" in word
     ]
@@ -157,7 +157,7 @@ def test_a_worker_of_this_machine_has_the_taps_of_the_virtual_ones_beside_it() -
         ["podperf-2-right"],
     ]
     assert (row.interface(1, "left"), row.interface(1, "right")) == ("podperf-0-right", "podperf-2-left")
-    assert Row((False, True)).interface(0, "left") == "podperf-0-left", "cabled to the tester's port"
+    assert WorkerRow((False, True)).interface(0, "left") == "podperf-0-left", "cabled to the tester's port"
 
 
 def test_a_worker_of_this_machine_beside_a_virtual_one_keeps_its_connection() -> None:

@@ -36,7 +36,7 @@ from podperf.testbed.run_lock import RUN, RunLock
 from podperf.testbed.system_under_test import as_record
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology
-from podperf.virtual_worker.boot import Row
+from podperf.virtual_worker.boot import WorkerRow
 from podperf.virtual_worker.boot import boot as boot_virtual
 
 
@@ -238,7 +238,7 @@ def booted(
 ) -> tuple[Topology, CountedMachine | None]:
     """The same testbed with its own machines up, as a lab behind SSH, until `undo`; and its counted machine."""
     if topology.virtual:
-        row = Row(tuple(worker.connection == "virtual" for worker in topology.workers))
+        row = WorkerRow(tuple(worker.connection == "virtual" for worker in topology.workers))
         topology = boot_virtual(host, say, undo, row).as_lab(topology)
     if not topology.counts_instructions:
         return topology, None

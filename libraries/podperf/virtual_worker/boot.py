@@ -51,7 +51,7 @@ ISOLATED = "6-7"  # The kernel moves no process to these CPUs by itself, as on t
 
 
 @dataclass(frozen=True)
-class Row:
+class WorkerRow:
     """Workers from left to right: whether each is virtual. The others are this machine, which also has the tester."""
 
     virtual: tuple[bool, ...] = (True,)
@@ -85,7 +85,7 @@ class Machine:
     accelerator: Accelerator
     ssh_port: int
     number: int = 0
-    row: Row = Row()
+    row: WorkerRow = WorkerRow()
     nodes: tuple[NumaNode, ...] = (LEFT, RIGHT)
 
     def mac(self, node: NumaNode) -> str:
@@ -241,7 +241,7 @@ def unavailable(host: Host) -> str | None:
     return None
 
 
-def boot(host: Host, say: Callable[[str], None], undo: ExitStack, row: Row = Row()) -> VirtualLab:
+def boot(host: Host, say: Callable[[str], None], undo: ExitStack, row: WorkerRow = WorkerRow()) -> VirtualLab:
     """Boot the virtual workers of this row until `undo`. Builds their image first if there is none.
 
     QEMU uses KVM if KVM really boots a worker, and otherwise emulates the CPUs. Unavailable if a package is missing.
@@ -271,7 +271,7 @@ def boot(host: Host, say: Callable[[str], None], undo: ExitStack, row: Row = Row
     return VirtualLab(tuple(workers), (left, right))
 
 
-def _cable_to_tester(host: Host, namespace: str, side: Side, number: int, row: Row) -> PortSettings:
+def _cable_to_tester(host: Host, namespace: str, side: Side, number: int, row: WorkerRow) -> PortSettings:
     """The tester's port at the other end of the cable of this outermost worker.
 
     It is the worker's tap, which ends with QEMU, or an end of a pair, which ends with the namespace of the tester.
