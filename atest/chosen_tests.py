@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+HERE = Path(__file__).parent.resolve()
 BEGAN = time.monotonic()
 EVERYTHING = os.environ.get("PODPERF_TESTS") == "all"  # asked for by `podperf test --all`
 STAGE_SECONDS = float(os.environ.get("PODPERF_STAGE_SECONDS", "inf"))  # after which no test of a stage of CI begins
@@ -20,7 +21,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     A stage of CI that has no time for all tests begins each time with another test.
     """
-    chosen = config.option.keyword or config.option.markexpr or not all(Path(each).is_dir() for each in config.args)
+    chosen = (
+        config.option.keyword
+        or config.option.markexpr
+        or not all(HERE.is_relative_to(Path(each).resolve()) for each in config.args)
+    )
     if not EVERYTHING and not chosen:
         slow = [item for item in items if item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)

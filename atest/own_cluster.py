@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import yaml
 
+from api_calls_of_a_pair import PATHS
 from podperf.cluster.hierarchies import of_this_machine, processes
 from podperf.cluster.layout import FOLDER, ClusterNetwork
 from podperf.cluster.lifecycle import GROUPS
 from podperf.cluster.parts import DEFAULT, ready_programs
 from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost
-from podperf.kubernetes.api import Api
-from podperf.kubernetes.manifests import PREFIX
+from podperf.kubernetes import manifests
+from podperf.kubernetes.api import Api, log_in
+from robot_run import ROOT, podperf
 
 T = TypeVar("T")
 KUBECONFIG = FOLDER / "kubeconfig"
@@ -32,6 +37,13 @@ file = os.memfd_create("memory")
 while True:
     os.write(file, bytes(1 << 20))
 """
+READY_IN = 30.0  # seconds for one node
+START_TIMEOUT = 120.0  # seconds
+STARTS_A_CLUSTER = [  # the marks of a test that does so
+    pytest.mark.slow,
+    pytest.mark.cluster,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
+]
 KILLED_IN = 30.0  # seconds for the kernel to kill a program for memory
 
 
@@ -55,6 +67,27 @@ def need_programs(*options: str, network: ClusterNetwork = DEFAULT) -> None:
         pytest.skip(str(reason))
 
 
+def started(*arguments: str, seconds: float = READY_IN) -> subprocess.CompletedProcess[str]:
+    """`podperf cluster up --own`, which must succeed in this time, or with two nodes in twice of it. No other cluster
+    of the machine is used."""
+    done = podperf("cluster", "up", "--own", *arguments, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (ready_after,) = re.findall(r"ready after ([\d.]+) s", done.stdout)
+    assert float(ready_after) < seconds * (2 if "2" in arguments else 1)
+    return done
+
+
+@contextmanager
+def cluster(*arguments: str) -> Iterator[Api]:
+    """The API of a cluster that runs meanwhile."""
+    started(*arguments)
+    try:
+        with closing(log_in(str(KUBECONFIG), None)) as found:
+            yield found
+    finally:
+        podperf("cluster", "down")
+
+
 def process_of(program: str, node: str = "") -> int:
     """The first process of the cluster, or of one of its nodes, that has this program's name."""
     groups = [Path(line, node) for line in (FOLDER / GROUPS).read_text().splitlines()]
@@ -65,7 +98,19 @@ def namespaces(api: Api) -> set[str]:
     """The namespaces that runs have made in the cluster, and that are not about to be gone."""
     found = api.ask("GET", "/api/v1/namespaces")["items"]
     names = {each["metadata"]["name"] for each in found if each["status"]["phase"] == "Active"}
-    return {name for name in names if name.startswith(PREFIX)}
+    return {name for name in names if name.startswith(manifests.PREFIX)}
+
+
+def pods_in(api: Api, namespace: str) -> list[dict[str, Any]]:
+    """The pods of a namespace that belong to runs, in the order of their names: `left-...`, `right-...`."""
+    found = api.ask("GET", f"/api/v1/namespaces/{namespace}/pods", query=[("labelSelector", manifests.RUN)])["items"]
+    return sorted(found, key=lambda each: str(each["metadata"]["name"]))
+
+
+def apply(api: Api, file: str) -> None:
+    """Make the objects of a file of the project."""
+    for each in yaml.safe_load_all((ROOT / file).read_text()):
+        api.ask("POST", PATHS[each["kind"]], each)
 
 
 def awaited(look: Callable[[], T], what: Callable[[], object], timeout: float) -> T:

@@ -1,6 +1,6 @@
 """Chains whose pods are pods of a cluster on this machine, for real.
 
-Without the programs of the cluster these tests are skipped, as those of test_cluster.py.
+Without the programs of the cluster these tests are skipped, as those of the folder cluster.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from chains import need, send
 from machine import once_as, snapshot
 from own_cluster import (
     KUBECONFIG,
+    STARTS_A_CLUSTER,
     awaited,
     frames_of,
     group_of,
@@ -96,12 +97,7 @@ for each in "/bin/busybox rm containers/pod1/program" "/bin/busybox ln -sf /etc/
 do $each 2>/dev/null && echo "could $each"; done
 :
 """
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.cluster,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
-    pytest.mark.usefixtures("nothing_left"),
-]
+pytestmark = [*STARTS_A_CLUSTER, pytest.mark.usefixtures("nothing_left")]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,67 @@
+"""`podperf cni-table`, which starts its own clusters."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from machine import once_as, snapshot
+from own_cluster import STARTS_A_CLUSTER, awaited, need_programs
+from podperf.cluster.layout import FOLDER
+from podperf.cluster.parts import network_named
+from podperf.errors import ExitCode
+from robot_run import ROOT
+from run_command import cni_table
+
+pytestmark = STARTS_A_CLUSTER
+
+
+def test_a_network_stands_beside_that_of_its_nodes_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_programs(network=network_named("bird:plain"))
+    monkeypatch.setattr("run_command.cni_table.WAYS", cni_table.WAYS[:1])
+    monkeypatch.setattr("run_command.cni_table.PLACES", {})
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # pytest's own ones stay
+    before = snapshot()
+    assert cni_table.main(Namespace(networks=["bird:plain"], output=tmp_path / "table")) == 0
+    assert once_as(before, snapshot) == before
+    (row,) = rows_of_table(tmp_path / "table")
+    (share,) = row["shares"].values()
+    assert share["rounds"] >= 6 and 0.05 < share["share"] < 2, "two nodes are one machine here"
+    assert (row["title"], row["mtu"]) == ("bird:plain", 1500) and row["network"].startswith("bird")
+    assert row["reason"] == ""
+    assert 2e6 < row["agent"]["idle"]["memory"] < 100e6, "two processes of BIRD"
+    assert 0 <= row["agent"]["idle"]["cpus"] < 1
+
+
+def test_an_interrupted_table_has_what_was_measured_and_leaves_nothing(tmp_path: Path) -> None:
+    need_programs()
+    before = snapshot()
+    command = [sys.executable, "-m", "podperf", "cni-table", "plain", "bird", "--output", str(tmp_path / "table")]
+    table = subprocess.Popen(command, cwd=ROOT / "libraries", stdout=subprocess.PIPE, text=True)
+    records = tmp_path / "table" / "plain" / "records"
+    try:
+        awaited(lambda: table.poll() is not None or len(list(records.glob("*.json"))) > 1, table.poll, 300)
+        table.send_signal(signal.SIGINT)
+        out, _ = table.communicate(timeout=120)
+    finally:
+        table.kill()  # does nothing after it has ended
+    assert table.returncode == ExitCode.INTERRUPTED
+    assert once_as(before, snapshot) == before and not FOLDER.exists()
+    (row,) = rows_of_table(tmp_path / "table")
+    assert row["reason"] == "interrupted" and "plain: interrupted" in out
+    assert row["ready"] > 0 and "host network" in row["figures"], "also if a busy machine made it fail"
+
+
+def rows_of_table(folder: Path) -> list[dict[str, Any]]:
+    """The networks of a table that is on the disk."""
+    rows: list[dict[str, Any]] = json.loads((folder / "cni-table.json").read_text())["networks"]
+    return rows
