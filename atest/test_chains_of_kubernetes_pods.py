@@ -42,7 +42,7 @@ from podperf.kernel.cpus import Cpus
 from podperf.kubernetes import multus
 from podperf.kubernetes import pods as of_pods
 from podperf.kubernetes.api import Api, log_in
-from podperf.kubernetes.chain_pods import ChainPod, ChainPods
+from podperf.kubernetes.chain_pods import ChainPod, ClusterRun
 from podperf.kubernetes.commands_in_pods import execute
 from podperf.kubernetes.container_program import make_pipes, start_program
 from podperf.kubernetes.manifests import PodWishes
@@ -267,7 +267,7 @@ def test_a_program_that_the_kernel_kills_for_memory_in_a_trial_has_the_reason_of
 def test_a_pod_with_a_program_sees_the_sockets_and_its_own_pipes_and_replaces_no_pipe(api: Api, tmp_path: Path) -> None:
     """Root on the node writes to the pipes. A link in their place would be a way to any file of the node."""
     here, settings = LocalHost(), ChainSettings.read(topology(tmp_path).pods.settings)
-    with RunLock(), closing(ChainPods(api, settings)) as run, ExitStack() as undo:
+    with RunLock(), closing(ClusterRun(api, settings)) as run, ExitStack() as undo:
         undo.callback(here.do, "rm", "-rf", str(RUN_DIRECTORY))
         here.do("mkdir", "-p", "-m", "700", *(str(RUN_DIRECTORY / each) for each in ("", SOCKETS, "ovs")))
         here.put(b"of the switch", str(RUN_DIRECTORY / "ovs" / "secret"))

@@ -43,7 +43,7 @@ from podperf.errors import PodperfError, understood
 from podperf.kubernetes import api as of_api
 from podperf.kubernetes import client, commands_in_pods, exec_plugins, ports
 from podperf.kubernetes.api import ApiError, log_in
-from podperf.kubernetes.chain_pods import ChainPod, ChainPods
+from podperf.kubernetes.chain_pods import ChainPod, ClusterRun
 from podperf.kubernetes.checks import check_cluster, observe_node
 from podperf.kubernetes.commands_in_pods import END, CommandInPodFailed, Conversation, execute
 from podperf.kubernetes.manifests import PodWishes
@@ -368,7 +368,7 @@ def test_no_nonsense_of_an_api_server_is_a_traceback(said: bytes, asked: str, tm
         chain = ChainSettings(wishes, path, namespace="mine")
 
         def run() -> None:
-            pods = ChainPods(log_in(path, None), chain)
+            pods = ClusterRun(log_in(path, None), chain)
             pods.await_running(pods.create(ChainPod("pod1")))
 
         ask: dict[str, Callable[[], object]] = {

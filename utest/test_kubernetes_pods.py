@@ -21,7 +21,7 @@ from podperf.hosts.namespaces import NetworkNamespace
 from podperf.kernel.cpus import Cpus
 from podperf.kubernetes import pods as of_pods
 from podperf.kubernetes.api import ApiError
-from podperf.kubernetes.chain_pods import ChainPod, ChainPods, StartedPod, manifests_of
+from podperf.kubernetes.chain_pods import ChainPod, ClusterRun, StartedPod, manifests_of
 from podperf.kubernetes.pods import KubernetesPods, KubernetesRuntime
 from podperf.kubernetes.running_pods import PodPlacement
 from podperf.kubernetes.settings import ChainSettings
@@ -116,7 +116,7 @@ def test_a_program_has_the_hugepages_that_its_pod_asks_for(
     assert runtime_of(topology(**given).pods).pages(PageSize.TWO_MIB) == pages
 
 
-class Pods(ChainPods):
+class Pods:
     """Pods of a cluster in which each pod gets this placement."""
 
     def __init__(self, placement: PodPlacement = NOT_READ) -> None:
@@ -285,7 +285,7 @@ def test_no_process_of_the_machine_is_the_first_one_of_a_container(number: str, 
 
 def test_a_pod_of_a_run_tells_its_container_and_is_gone_when_its_node_says_so() -> None:
     server: Any = OneNode()
-    run = ChainPods(server, settings_of())
+    run = ClusterRun(server, settings_of())
     name = run.create(ChainPod("pod1"))
     assert run.await_running(name) == StartedPod(name, "node7", "sha256:1", "BestEffort", NUMBER, "u")
     run.delete(name)
@@ -338,7 +338,7 @@ def test_a_namespace_that_forbids_a_pod_by_its_security_level_is_a_skip(answer: 
 
     server: Any = Forbids()
     with pytest.raises(raised, match=answer):
-        ChainPods(server, settings_of()).create(ChainPod("pod1", PodProgram()))
+        ClusterRun(server, settings_of()).create(ChainPod("pod1", PodProgram()))
 
 
 def test_a_plan_shows_the_program_of_a_pod_and_its_object() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.namespaces import NetworkNamespace
 from podperf.kubernetes.api import ApiError
-from podperf.kubernetes.chain_pods import ChainPod, ChainPods
+from podperf.kubernetes.chain_pods import ChainPod, ClusterRun
 from podperf.kubernetes.multus import IN_NETWORK, PLUGIN, annotations_of, attached, interface_of, wanted_network
 from podperf.kubernetes.rights import OF_ATTACHMENTS
 from podperf.model import Chain
@@ -131,7 +131,7 @@ def test_a_cluster_without_multus_is_a_skip_with_the_reason() -> None:
             return super().ask(method, path, body, query)
 
     server: Any = Without()
-    run = ChainPods(server, settings_of(attached_by="multus"))
+    run = ClusterRun(server, settings_of(attached_by="multus"))
     with pytest.raises(Unavailable, match=r"pods\.settings\.attached_by is `multus`, and the cluster has none"):
         run.create(ChainPod("pod1", networks=[NET1]))
     run.close()
@@ -139,7 +139,7 @@ def test_a_cluster_without_multus_is_a_skip_with_the_reason() -> None:
 
 def test_definitions_are_made_before_the_pod_and_need_two_rights() -> None:
     server: Any = OneNode()
-    run = ChainPods(server, settings_of(attached_by="multus"))
+    run = ClusterRun(server, settings_of(attached_by="multus"))
     name = run.create(ChainPod("pod1", networks=[NET1]))
     made = [path.rpartition("/")[2] for path in server.there]
     assert made.index(f"{name}-net1") < made.index(name)

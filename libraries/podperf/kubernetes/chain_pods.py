@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
@@ -124,15 +124,42 @@ def _share(pod: dict[str, Any], name: str, folder: Path, **options: bool) -> Non
     pod["spec"]["volumes"].append({"name": name, "hostPath": {"path": str(folder), "type": "Directory"}})
 
 
-class ChainPods:
-    """Starts and deletes the pods of chains, in a namespace of the run."""
+class ChainPods(Protocol):
+    """Starts, reads and deletes the pods of chains, in a namespace of the run."""
+
+    def create(self, pod: ChainPod) -> str:
+        """Make a pod object. Returns its name in the cluster. It starts, or `await_running` says why it does not."""
+
+    def await_running(self, pod: str) -> StartedPod:
+        """Wait until a pod runs. Raises PodDidNotStart with the cluster's cause."""
+
+    def attached(self, pod: str) -> Mapping[str, Sequence[str]]:
+        """The addresses of each interface that Multus gave a running pod, by the interface's name."""
+
+    def placement(self, pod: str) -> PodPlacement:
+        """The CPUs and devices of a pod, as its container reads them."""
+
+    def why_ended(self, pod: str) -> str | None:
+        """The reason that the cluster gives for the end of a pod. None if it runs, or nobody knows the reason."""
+
+    def delete(self, pod: str) -> None:
+        """Let the cluster end a pod, and do not wait."""
+
+    def await_gone(self, pods: Collection[str]) -> None:
+        """Wait until the nodes have given back all that these pods had."""
+
+    def close(self) -> None:
+        """Delete everything of the run. Safe to repeat."""
+
+
+class ClusterRun:
+    """The chain pods of a run on a cluster."""
 
     def __init__(self, api: Api, settings: ChainSettings) -> None:
         self._api, self._settings = api, settings
         self._place = RunNamespace(api, settings.namespace, settings.key)
 
     def create(self, pod: ChainPod) -> str:
-        """Make a pod object. Returns its name in the cluster. It starts, or `await_running` says why it does not."""
         place = self._place
         definitions, manifest = manifests_of(pod, place.run, place.owners, self._settings)
         for definition in definitions:
@@ -151,35 +178,29 @@ class ChainPods:
 
     @understood("the cluster")
     def attached(self, pod: str) -> Mapping[str, Sequence[str]]:
-        """The addresses of each interface that Multus gave a running pod, by the interface's name."""
         return multus.attached(self._place.pod(pod))
 
     @understood("a pod of the cluster")
     def placement(self, pod: str) -> PodPlacement:
-        """The CPUs of a pod, as its container reads them."""
         return PodPlacement.of(execute(self._api, pod, self._place.name, ("sh", "-c", READ)))
 
     @understood("the cluster")
     def why_ended(self, pod: str) -> str | None:
-        """The reason that the cluster gives for the end of a pod. None if it runs, or nobody knows the reason."""
         ended = first_ended(self._place, [pod])
         return None if ended is None else ended[1]
 
     def delete(self, pod: str) -> None:
-        """Let the cluster end a pod, and do not wait."""
         self._place.delete(pod)
 
     def await_gone(self, pods: Collection[str]) -> None:
-        """Wait until the nodes have given back all that these pods had."""
         self._place.await_gone(pods)
 
     def close(self) -> None:
-        """Delete everything of the run. Safe to repeat."""
         self._place.close()
 
 
-class PlannedRun(ChainPods):
-    """Asks no cluster. Its `machine` records the objects that a run would make. So nothing of the base class is set."""
+class PlannedRun:
+    """The chain pods of a plan. It asks no cluster: its `machine` records the objects that a run would make."""
 
     def __init__(self, machine: Host, settings: ChainSettings) -> None:
         self._machine, self._settings = machine, settings

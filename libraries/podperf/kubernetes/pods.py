@@ -20,7 +20,7 @@ from podperf.hosts.namespaces import NetworkNamespace, name_namespace
 from podperf.kernel import pci
 from podperf.kernel.sriov import PhysicalFunction
 from podperf.kubernetes.api import Api, log_in
-from podperf.kubernetes.chain_pods import ChainPod, ChainPods, PlannedRun, StartedPod, WantedFunction
+from podperf.kubernetes.chain_pods import ChainPod, ChainPods, ClusterRun, PlannedRun, StartedPod, WantedFunction
 from podperf.kubernetes.container_program import make_pipes, start_program, within
 from podperf.kubernetes.multus import interface_of, wanted_network
 from podperf.kubernetes.running_pods import PodPlacement
@@ -301,7 +301,7 @@ class KubernetesRuntime(RuntimeOfTestbed):
     def _run(self, machine: Host) -> ChainPods:
         if self._pods is None:
             settings, planned = self.settings, self._planned
-            self._pods = PlannedRun(machine, settings) if planned else ChainPods(self._logged_in()[0], settings)
+            self._pods = PlannedRun(machine, settings) if planned else ClusterRun(self._logged_in()[0], settings)
             self._undo.callback(self._pods.close)
         return self._pods
 
