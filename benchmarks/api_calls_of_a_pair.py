@@ -52,6 +52,8 @@ PATHS = {
     "PersistentVolumeClaim": "/api/v1/namespaces/podperf/persistentvolumeclaims",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/podperf/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/podperf/rolebindings",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "Job": JOBS,
 }
 _LINE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")

@@ -290,6 +290,7 @@ def test_a_namespace_that_is_stricter_than_the_pods_is_in_the_way(
     assert found.in_the_way == (needs is not None)
     assert found.detail.startswith(f"its pod security level is `{level}`")
     assert needs is None or found.detail.endswith(f"a pod of the run needs `{needs}`")
+    assert found.in_the_way or (found.state is State.WARNING) == (level != "privileged"), "no row of the base line"
 
 
 def test_nodes_that_may_not_be_read_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from podperf.errors import PodperfError
 from podperf.history import runs
 from podperf.kubernetes import manifests
 from podperf.kubernetes.manifests import RUN, PodWishes
-from podperf.kubernetes.rights import NAMESPACED_FILE
+from podperf.kubernetes.rights import NAMESPACED_FILE, READER_FILE
 from podperf.kubernetes.settings import WHOLE_IMAGE, KubernetesSettings
 from podperf.kubernetes.tester_objects import named_nodes, planned
 from podperf.records import Record, read_record
@@ -109,7 +109,8 @@ def test_the_manifest_fits_the_other_files() -> None:
 
 def test_the_manifest_of_one_file_is_the_rights_and_a_job_with_one_image() -> None:
     *rights, settings, job = yaml.safe_load_all((ROOT / FIRST_RESULT).read_text())
-    others = (ROOT / NAMESPACED_FILE).read_text().replace("name: podperf", "name: podperf-first")
+    others = "---\n".join((ROOT / each).read_text() for each in (NAMESPACED_FILE, READER_FILE))
+    others = others.replace("name: podperf", "name: podperf-first")
     others = others.replace("namespace: podperf", "namespace: podperf-first").replace("baseline\n", "privileged\n")
     assert rights == [*yaml.safe_load_all(others)]
     content = yaml.safe_load(settings["data"]["topology.yaml"])

@@ -33,7 +33,8 @@ from podperf.report.conformance import assess
 from podperf.report.html import element, together
 from podperf.report.page import page
 from podperf.report.record_view import embed_html
-from podperf.report.results import RunResults
+from podperf.report.results import RunResults, read_run
+from podperf.report.summary import summary_table
 
 
 def eventful_run(folder: Path) -> Path:
@@ -303,6 +304,8 @@ def test_the_network_of_a_cluster_stands_first_beside_that_of_its_nodes(tmp_path
     for said in ("v1.34.4", "flannel", "VXLAN", "≥ 31.0", "10 000", "32 258"):
         assert said in shown, shown[:1500]
     assert "Application traffic" in text and "Application traffic" not in shown.partition("The data planes")[0]
+    run = read_run(tmp_path)
+    assert summary_table(run.records).count("\nnetwork of the pods: flannel; encapsulation: VXLAN (50 B)\n") == 1
 
 
 def test_a_tester_with_a_fault_is_named_at_the_top_and_in_each_row(tmp_path: Path) -> None:

@@ -163,11 +163,8 @@ def _run(kubeconfig: Path, folder: Path) -> Iterator[Run]:
 def _network(run: Run) -> tuple[str, int]:
     """What the cluster shows of its network, and the MTU of frames between pods on two nodes."""
     tester = run.session.equipment.testbed.tester_with_ports().describe()
-    pod, network = tester["pods"]["left"], dict(tester["cluster"]["network"])
-    del network["encapsulation_bytes"]
-    return PodNetwork(**network).words, pod["route_mtu"] or pod[
-        "mtu"
-    ]  # a route without an MTU has that of the interface
+    pod, words = tester["pods"]["left"], PodNetwork.described(tester["cluster"]["network"]).words
+    return words, pod["route_mtu"] or pod["mtu"]  # a route without an MTU has that of the interface
 
 
 def _compared(way: ClusterWay, run: Run, folder: Path) -> HostShare:

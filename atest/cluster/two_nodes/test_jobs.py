@@ -51,8 +51,11 @@ def test_one_file_gives_a_first_result_in_the_log_of_its_job(two_nodes: Api) -> 
         said = log_of(two_nodes, pod["metadata"]["name"], "podperf-first")
         assert two_nodes.ask("GET", of_job)["status"].get("succeeded"), said
         assert re.search(r"^4 tests: (\d (passed|measured)(, )?)+$", said, re.MULTILINE), said
+        assert "\nnetwork of the pods: " in said
     finally:
-        two_nodes.delete("/api/v1/namespaces/podperf-first")
+        for each in objects:
+            if each["kind"] in {"Namespace", "ClusterRole", "ClusterRoleBinding"}:
+                two_nodes.delete(f"{paths[each['kind']]}/{each['metadata']['name']}")
 
 
 def test_pods_of_jobs_measure_nodes_and_pairs_and_wait_for_each_other(

@@ -83,6 +83,10 @@ def _check_namespace(api: Api, settings: ClusterSettings) -> Iterator[Observatio
     if level in SECURITY_LEVELS and SECURITY_LEVELS.index(level) > SECURITY_LEVELS.index(settings.security_level):
         detail = f"its pod security level is `{level}`, and a pod of the run needs `{settings.security_level}`"
         yield Observation("cluster", f"namespace {namespace}", State.MISSING, detail, needed=True)
+    elif level != "privileged":
+        skipped = "rows with pods in the networks of their nodes (base line, shares) need `privileged`, and are skipped"
+        detail, remedy = f"its pod security level is `{level}`: {skipped}", f"label it {_LEVEL}=privileged"
+        yield Observation("cluster", f"namespace {namespace}", State.WARNING, detail, remedy)
     else:
         yield Observation("cluster", f"namespace {namespace}", State.OK, f"its pod security level is `{level}`")
 

@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
 
 from podperf.figures import cut
 from podperf.printable import printable
@@ -57,6 +57,14 @@ class PodNetwork:
 
     def describe(self) -> Mapping[str, Any]:
         return {**asdict(self), "encapsulation_bytes": self.encapsulation_bytes}
+
+    @classmethod
+    def described(cls, description: Mapping[str, Any]) -> Self:
+        """The network of a description (`describe`), also of a newer podperf. Values of other types are left out."""
+        known = {each.name: description.get(each.name) for each in fields(cls)}
+        found: dict[str, Any] = {name: value for name, value in known.items() if isinstance(value, str)}
+        found |= {name: tuple(map(str, value)) for name, value in known.items() if isinstance(value, list | tuple)}
+        return cls(**found)
 
     @property
     def words(self) -> str:

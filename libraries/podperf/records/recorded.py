@@ -13,6 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from podperf.experiments.claim import Finding
 from podperf.figures import percent, phase_words, short
 from podperf.kernel.full_tables import FullTable
+from podperf.kubernetes.pod_network import PodNetwork
 from podperf.metrics import METRICS, Measured
 from podperf.model import Chain, Direction, TrafficProfile
 from podperf.testers.base import TesterLimits
@@ -194,6 +195,12 @@ class Record:
         """The description of the cluster in which the tester's pods are. Empty if they are in none."""
         found = self.tester.get("cluster")
         return found if isinstance(found, Mapping) else {}
+
+    @property
+    def pod_network(self) -> str:
+        """The network of this cluster's pods in one line. Empty if nobody knows it."""
+        found = self.cluster.get("network")
+        return PodNetwork.described(found).words if isinstance(found, Mapping) else ""
 
     @property
     def sender_forwards(self) -> bool:

@@ -375,6 +375,8 @@ def _apart(records: Sequence[Record], width: int, colour: bool) -> Iterator[str]
 
 
 def _footer(records: Sequence[Record], width: int, earlier: BesideEarlier) -> Iterator[str]:
+    for network in dict.fromkeys(record.pod_network for record in records if record.pod_network):
+        yield from _wrapped(f"network of the pods: {network}", min(width, _WIDEST_TEXT))
     for reason in dict.fromkeys(
         f"not comparable: {reason}" for record in records if (reason := not_comparable(record))
     ):
