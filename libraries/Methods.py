@@ -43,8 +43,8 @@ class Methods:
             raise PodperfError(f"there is no method {method!r}; choose one of: {', '.join(METHODS)}")
         self._measure(METHODS[method], amount)
 
-    def _measure(self, method: type[FurtherMethod[Any]], amount: float | None) -> None:
-        result = open_run().measurement.by(method, amount)
+    def _measure(self, method: type[FurtherMethod[Any]], amount: float | None, **choices: Any) -> None:
+        result = open_run().measurement.by(method, amount, **choices)
         if result is None:
             logger.warn(f"{phase_words(method.name)} is not measured: the search found no load that passes")
             return
@@ -98,7 +98,7 @@ class Methods:
         first, unless the test has made it. A trial without a change goes before each trial with the change. `pairs` is
         the number of such pairs of trials, and 6 by default.
         """
-        self._measure(Reconfiguration.by(change), pairs)
+        self._measure(Reconfiguration, pairs, change=change)
 
     @keyword
     def measure_repeated_instantiation(self, set_ups: int | None = None) -> None:
@@ -137,7 +137,7 @@ class Methods:
         the sum has not grown in two steps, unless it is to go `to_the_end`. If the tester's ports are no pods of a
         cluster, the test is skipped.
         """
-        self._measure(ManyPairs.by(first, to_the_end=to_the_end), most)
+        self._measure(ManyPairs, most, first=first, to_the_end=to_the_end)
 
     @keyword
     def figures_should_hold(self) -> None:

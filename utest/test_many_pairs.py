@@ -81,7 +81,7 @@ def test_the_ramp_goes_on_while_the_sum_grows(sums: list[float], goes_on: bool) 
 @pytest.mark.parametrize(("to_the_end", "steps"), [(False, [1, 2, 4, 8]), (True, [1, 2, 4, 8, 16])])
 def test_the_ramp_ends_two_steps_after_the_largest_sum(to_the_end: bool, steps: list[int]) -> None:
     network = Network(100.0, 200.0)
-    found = ManyPairs.by(1, to_the_end=to_the_end).on(simulated(lambda _tell: nullcontext(network)), 16)
+    found = ManyPairs.on(simulated(lambda _tell: nullcontext(network)), 16, first=1, to_the_end=to_the_end)
     assert network.asked == [number for number in steps for _ in range(3)]
     assert found.metrics["pairs_rate"].value == 200.0
     assert ("did not grow" in found.end) is not to_the_end
@@ -138,7 +138,7 @@ def test_pairs_that_do_not_send_at_the_same_time_are_no_result(late: int, tried:
 def test_no_pairs_are_refused_and_other_testers_say_what_is_needed() -> None:
     for first, most in ((0, 4), (5, 4)):
         with pytest.raises(PodperfError, match="begins with 1 to"):
-            ManyPairs.by(first, to_the_end=False).on(simulated(no_pairs), most)
+            ManyPairs.on(simulated(no_pairs), most, first=first, to_the_end=False)
     with pytest.raises(Unavailable, match="pods of a cluster"):
         ManyPairs.on(simulated(no_pairs))
 
@@ -304,7 +304,7 @@ def test_pods_that_go_slowly_take_no_figures_with_them(place: FakePlace, monkeyp
 
     monkeypatch.setattr(place, "await_gone", stay)
     monkeypatch.setattr(FakePort, "expected", None)
-    found = ManyPairs.by(5, to_the_end=True).on(simulated(lambda tell: pairs_on(place, tell)), 5)
+    found = ManyPairs.on(simulated(lambda tell: pairs_on(place, tell)), 5, first=5, to_the_end=True)
     assert len(found.steps) == 1 and not place.made
 
 
@@ -327,14 +327,14 @@ def test_pods_that_do_not_start_end_the_ramp_with_what_was_measured(
     monkeypatch.setattr(FakePort, "expected", None)
     place.most, place.reason = 9, reason
     chain = simulated(lambda tell: pairs_on(place, tell, start_timeout=timeout))
-    found = ManyPairs.by(2, to_the_end=True).on(chain, 16)
+    found = ManyPairs.on(chain, 16, first=2, to_the_end=True)
     assert [each.median.as_record()["pairs"] for each in found.steps] == [2, 4]
     assert found.end.startswith("The ramp ends early: 8 pairs gave no result: pod tester-right-5-r")
     assert cause in found.end and "no address is left" in found.end
     assert "8 of 8 pods are ready" in chain.told
     assert not place.made, "those that did not start are deleted, too"
     with pytest.raises(PodperfError, match="pod tester-right-5-r"):
-        ManyPairs.by(8, to_the_end=True).on(chain, 16)
+        ManyPairs.on(chain, 16, first=8, to_the_end=True)
 
 
 def test_a_connection_that_waits_for_other_pods_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from podperf.errors import Unavailable
+from Methods import Methods
+from podperf.errors import PodperfError, Unavailable
 from podperf.kernel.thread_time import CpuUser
 from podperf.methods import METHODS
 from podperf.model import Chain, Direction, DirectionResult, Trial, TrialResult
@@ -209,3 +210,11 @@ def test_only_thresholds_of_the_methods_of_the_test_are_judged(run: Run) -> None
     verdict = run.measurement.judge()
     assert verdict.status is Status.PASSED
     assert [outcome.metric for outcome in verdict.outcomes] == ["loss_free_load"]
+
+
+def test_the_keywords_pass_the_wanted_change_and_ramp_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("Methods.open_run", lambda: run)
+    with pytest.raises(Unavailable, match="does not offer the change 'x'"):
+        Methods().measure_reconfiguration("x")
+    with pytest.raises(PodperfError, match="begins with 1 to 4 of them, not with 5"):
+        Methods().measure_many_pairs(4, first=5)

@@ -153,7 +153,7 @@ def test_without_the_moment_of_the_first_frame_there_is_no_time() -> None:
 def test_a_chain_without_this_change_is_a_reason_to_skip() -> None:
     chain = SimulatedChain(SimulatedDut(NDR, 1e6), {"ndr": Measured(NDR)})
     with pytest.raises(Unavailable, match=r"linux-bridge, 1 pod does not offer the change 'x' .*: route-withdrawn"):
-        Reconfiguration.by("x").on(chain)
+        Reconfiguration.on(chain, change="x")
     chain = SimulatedChain(SimulatedDut(NDR, 1e6), {"ndr": Measured(NDR)}, sut_differs={"changes": {}})
     with pytest.raises(Unavailable, match=r"does not offer a change while frames cross$"):
         Reconfiguration.on(chain)
@@ -165,7 +165,7 @@ def test_a_change_that_cannot_be_made_here_is_a_reason_to_skip() -> None:
     offered = {"agent-restarted": refused}
     chain = SimulatedChain(SimulatedDut(NDR, 1e6), {"ndr": Measured(NDR)}, sut_differs={"changes": offered})
     with pytest.raises(Unavailable, match="not on this cluster"):
-        Reconfiguration.by("agent-restarted").on(chain)
+        Reconfiguration.on(chain, change="agent-restarted")
     with pytest.raises(Unavailable, match="does not offer a change while frames cross; it offers: agent-restarted"):
         Reconfiguration.on(chain)
 

@@ -160,7 +160,7 @@ class FurtherMethod(Protocol[FurtherResult_co]):
     def on(cls, chain: MeasuredChain, amount: float | None = None) -> FurtherResult_co | None:
         """The result with the settings of the topology's preset. None if the search finds no load that passes.
 
-        `amount` takes the place of the setting that says how long or how often.
+        `amount` takes the place of the setting that says how long or how often. A method can have further choices.
         """
 
     @staticmethod

@@ -134,36 +134,30 @@ class ManyPairsResult:
 
 @dataclass(frozen=True)
 class ManyPairs:
-    """`trials` trials of `seconds` seconds with each number of pairs."""
+    """`trials` trials of `seconds` seconds with each number of pairs. The ramp begins with `first` pairs, and goes on
+    `to_the_end` or while the sum grows."""
 
     trials: int
     seconds: float
+    first: int
+    to_the_end: bool
     name: ClassVar[str] = NAME
     searches: ClassVar[bool] = False
-    first: ClassVar[int] = 1  # the number of pairs with which the ramp begins
-    to_the_end: ClassVar[bool] = False  # whether the ramp goes on when the sum no longer grows
 
     @classmethod
-    def by(cls, first: int, *, to_the_end: bool) -> type[ManyPairs]:
-        """This method with such a ramp."""
-        wanted = first, to_the_end
-
-        class ByRamp(ManyPairs):
-            first, to_the_end = wanted
-
-        return ByRamp
-
-    @classmethod
-    def on(cls, chain: MeasuredChain, amount: float | None = None) -> ManyPairsResult:
+    def on(
+        cls, chain: MeasuredChain, amount: float | None = None, *, first: int = 1, to_the_end: bool = False
+    ) -> ManyPairsResult:
         """See FurtherMethod. `amount`: the largest number of pairs."""
         limits = chain.known_limits()
         settings = chain.further_settings
         most = settings.most_pairs if amount is None else round(amount)
-        if not 1 <= cls.first <= most:
-            raise PodperfError(f"the ramp of pairs begins with 1 to {most} of them, not with {cls.first}")
+        if not 1 <= first <= most:
+            raise PodperfError(f"the ramp of pairs begins with 1 to {most} of them, not with {first}")
         load = limits.maximum_load if limits.held else None
         with chain.sut.tester.facts.pairs(chain.tell) as pairs:
-            return cls(settings.pairs_trials, settings.pairs_trial).run(pairs, chain.traffic, most, load, chain.tell)
+            method = cls(settings.pairs_trials, settings.pairs_trial, first, to_the_end)
+            return method.run(pairs, chain.traffic, most, load, chain.tell)
 
     @staticmethod
     def usual_seconds(settings: FurtherSettings, between: float, set_up: float) -> float:

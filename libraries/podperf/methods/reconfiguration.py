@@ -175,23 +175,13 @@ class Reconfiguration:
     unfinished: bool = False
     name: ClassVar[str] = NAME
     searches: ClassVar[bool] = True
-    wanted: ClassVar[str] = ""  # the name of the change; empty: the first one that the chain offers
 
     @classmethod
-    def by(cls, change: str) -> type[Reconfiguration]:
-        """This method with the change of this name."""
-
-        class ByChange(Reconfiguration):
-            wanted: ClassVar[str] = change
-
-        return ByChange
-
-    @classmethod
-    def on(cls, chain: MeasuredChain, amount: float | None = None) -> ReconfigurationResult | None:
-        """See FurtherMethod. `amount`: pairs of trials."""
+    def on(cls, chain: MeasuredChain, amount: float | None = None, *, change: str = "") -> ReconfigurationResult | None:
+        """See FurtherMethod. `amount`: pairs of trials. `change`: by default the first one that the chain offers."""
         chain.known_limits()
         offered, settings = chain.sut.changes, chain.further_settings
-        change = cls.wanted or next((name for name, each in offered.items() if not each.refused), "")
+        change = change or next((name for name, each in offered.items() if not each.refused), "")
         if change not in offered:
             others = f"; it offers: {', '.join(offered)}" if offered else ""
             wanted = f"the change {change!r}" if change else "a change"

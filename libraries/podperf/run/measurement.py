@@ -122,9 +122,9 @@ class Measurement:
         """The figures that the test has so far."""
         return self.test.figures.metrics
 
-    def by(self, method: type[FurtherMethod[Further]], amount: float | None = None) -> Further | None:
+    def by(self, method: type[FurtherMethod[Further]], amount: float | None = None, **choices: Any) -> Further | None:
         """The result of a method beside MRR and the search; see there. It goes into the record."""
-        result = method.on(self, amount)
+        result = method.on(self, amount, **choices)
         return None if result is None else self.keep(method.name, result)
 
     def demand(self, ability: Ability) -> None:
