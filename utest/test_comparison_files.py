@@ -146,6 +146,10 @@ variants:
         (("linux-bridge}", "linux-bridge, forwarder: vpp}"), "3: chain.forwarder: found 'vpp'; allowed: kernel"),
         (("chain: {data_plane: linux-bridge}\n", ""), "variants[0].chain.data_plane: found nothing; allowed: wire"),
         (("  - name: other\n", ""), "4: variants: found a list; allowed: a list of 2 to 8"),
+        (
+            ("name: other", "name: other\n    chain: {data_plane: external}\n    hooks: [{in: pods, run: x}]"),
+            "8: variants[1].hooks[0].in: found 'pods'; allowed: worker",
+        ),
         (("name: other", "name: other\n    speed: 1"), "7: variants[1].speed: unknown key; allowed: name, chain,"),
         (("name: other", "name: other\n    topology: no.yaml"), "7: variants[1].topology: found 'no.yaml'; allowed: "),
     ],

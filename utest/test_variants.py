@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -38,7 +39,7 @@ from podperf.report.comparison_page import comparison_page, comparison_table, ex
 from podperf.report.results import verdict_word
 from podperf.run import Run
 from podperf.run import TestIdentity as Identity
-from podperf.run.contenders import run_before
+from podperf.run.contenders import run_after, run_before
 from podperf.run.experiment import VariantRounds, told
 from podperf.testbed.machines import WorkerMachine
 from podperf.topology import Hook, Moment, WorkerSettings
@@ -205,6 +206,29 @@ def test_hooks_before_the_set_up_are_taken_back_in_reverse_order() -> None:
         assert noted == ["undo 1", "undo 2"], "the journal has them before the change, in case of a kill"
     assert [each[-6:] for each in host.commands if "undo" in each] == ["undo 2", "undo 1"]
     assert not host.files
+
+
+def test_hooks_after_the_set_up_of_a_black_box_run_on_the_machine() -> None:
+    """Without its hook, the variant would be equal to the first one."""
+    host = ScriptedHost(answers={"env ": "", "timeout ": ""}, patient=True)
+    machine = WorkerMachine(WorkerSettings("local", None), host, Placement((0,), (1,)))
+    box = SimpleNamespace(parts=[SimpleNamespace(site=None)])
+    with ExitStack() as undo:
+        run_after(
+            Contender("hooked", Chain("external", 0), hooks=(Hook("kubectl apply", "back"),)), box, [machine], undo
+        )
+        assert "env PODPERF_PORTS= sh -e -c kubectl apply" in host.commands
+        assert len(host.files) == 1, "the undo is in the journal"
+    assert not host.files and [each[-4:] for each in host.commands if each.startswith("timeout")] == ["back"]
+
+
+def test_who_is_not_root_has_the_undo_of_a_hook_but_no_journal() -> None:
+    host = ScriptedHost(answers={"env ": ""}, refused={"test -w /run": ""})
+    machine = WorkerMachine(WorkerSettings("local", None), host, Placement((0,), (1,)))
+    with ExitStack() as undo:
+        run_before(Contender("hooked", BRIDGE, hooks=(Hook("do", "back", Moment.BEFORE),)), [machine], undo)
+        assert host.commands[-1].endswith("-c do") and not host.files
+    assert host.commands[-1].endswith("-c back")
 
 
 def test_a_hook_that_fails_says_which_it_was(run: Run) -> None:

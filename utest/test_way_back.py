@@ -100,6 +100,13 @@ def test_what_an_earlier_set_up_could_not_take_back_is_left_to_the_next_clean() 
     assert host.files == {}
 
 
+def test_who_is_not_root_leaves_the_changes_of_roots_runs_alone() -> None:
+    entry = json.dumps({"changed": "a port", "command": ["back"]})
+    host = ScriptedHost({"/run/j/1": entry}, refused={"test -w /run": ""}, patient=True)
+    assert go_back(host, "/run/j") == [] and list(host.files) == ["/run/j/1"]
+    assert not any("back" in command for command in host.commands)
+
+
 def test_set_ups_side_by_side_take_back_their_own_and_a_clean_takes_back_all_in_order() -> None:
     """As a port that a worker's set-up takes, and the driver that a data plane gives to the port."""
     host = ScriptedHost(patient=True)

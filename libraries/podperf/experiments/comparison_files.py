@@ -10,6 +10,7 @@ from typing import Any
 
 from podperf.cpu_lists import parse_cpu_list
 from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.base import Cabling
 from podperf.documents.schema_check import schema_problems, with_defaults
 from podperf.documents.yaml_document import Document, Pointer, Problem, read_yaml
 from podperf.errors import PodperfError
@@ -155,7 +156,9 @@ def _topology_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
 
 
 def _hook_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
-    pods = _key_of_chain(sound, here, "pods")
+    pods, kind = _key_of_chain(sound, here, "pods"), DATA_PLANES.get(_key_of_chain(sound, here, "data_plane"))
+    if kind is not None and kind.cabling is not Cabling.WORKER:
+        pods = 0  # of podperf's own; those behind a black box are not known
     for number in range(len(sound.value(*here, "hooks") or ())):
         hook = (*here, "hooks", number)
         place = sound.value(*hook, "in")

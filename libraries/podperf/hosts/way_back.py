@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
+from pathlib import PurePosixPath
 from typing import Any
 
 from podperf.errors import PodperfError
@@ -140,6 +141,11 @@ def unload_at_the_end(host: Host, module: str, undo: ExitStack) -> None:
         WayBack(host, undo).note(f"the kernel's module {module}", "sh", "-c", unloading(module))
 
 
+def keeps_journal(host: Host, journal: str = JOURNAL) -> bool:
+    """Whether this process may change the journal of this machine. That needs root there."""
+    return not host.ask("test", "-w", str(PurePosixPath(journal).parent), check=False).exit_code
+
+
 def changes(host: Host, journal: str = JOURNAL) -> list[NotedChange]:
     """The changes of this machine that are not taken back yet, the oldest first.
 
@@ -156,10 +162,10 @@ def go_back(host: Host, journal: str = JOURNAL) -> list[str]:
     """Take back all changes of this machine, the last one first. Returns what was changed.
 
     If a change cannot be taken back, podperf still takes back the others. NotTakenBack then names the remaining
-    changes, and the journal keeps them.
+    changes, and the journal keeps them. Without root, the changes are those of root's runs, and stay.
     """
     numbers = _numbers(host, journal)
-    return _take_back(host, journal, numbers) if numbers else []
+    return _take_back(host, journal, numbers) if numbers and keeps_journal(host, journal) else []
 
 
 def _take_back(host: Host, journal: str, numbers: Sequence[int]) -> list[str]:

@@ -14,7 +14,7 @@ from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes import DATA_PLANES, with_forwarder
 from podperf.errors import PodperfError, Unavailable
 from podperf.experiments.contender import Contender
-from podperf.hosts.way_back import WayBack, existing_namespace, inside
+from podperf.hosts.way_back import WayBack, existing_namespace, inside, keeps_journal
 from podperf.kernel.memory import MappedPages
 from podperf.methods.trials import ValidTrials
 from podperf.model import AddressedTraffic, TrafficProfile
@@ -87,12 +87,13 @@ class Contenders:
         """
         name, chain, traffic = contender.name, contender.chain, self.traffics[contender.name]
         testbed, placed = self._testbeds[contender.name], self.placed[contender.name]
-        first = partial(run_before, contender, testbed.workers[: chain.workers])
+        machines = testbed.workers[: chain.workers]
+        first = partial(run_before, contender, machines)
         with (
             testbed.build_placed(placed, chain, traffic.frame, traffic.directions, first, traffic.headers) as sut,
             ExitStack() as undo,
         ):
-            run_after(contender, sut, undo)
+            run_after(contender, sut, machines, undo)
             there = addressed(traffic, sut)
             sut.probe(there)
             if name not in self._described:
@@ -166,20 +167,21 @@ class Contenders:
 def run_before(variant: Contender, machines: Iterable[WorkerMachine], undo: ExitStack) -> None:
     """Run the hooks before the set-up, on the machines of the chain's workers. Their undo commands run at `undo`."""
     for hook in _at(variant, Moment.BEFORE):
-        for machine in machines:
-            ports = [port.interface for port in (machine.settings.left, machine.settings.right) if port is not None]
-            if hook.undo is not None:
-                WayBack(machine.host, undo).note(_name(variant, hook), *in_shell(hook.undo, ports))
-            run_hook(_name(variant, hook), hook, machine.host, ports)
+        _run_on_machines(variant, hook, machines, undo)
 
 
-def run_after(variant: Contender, sut: SystemUnderTest, undo: ExitStack) -> None:
-    """Run the hooks after the set-up, in the networks of the chain's workers and pods. The same of their undo."""
+def run_after(variant: Contender, sut: SystemUnderTest, machines: Iterable[WorkerMachine], undo: ExitStack) -> None:
+    """Run the hooks after the set-up, in the networks of the chain's workers and pods. The same of their undo.
+
+    A path that is on no worker, such as a black box, has no such network. Its hooks run on the `machines` themselves.
+    """
     sites = [part.site for part in sut.parts if part.site is not None]
     for hook in _at(variant, Moment.AFTER):
         if hook.place == "worker":
             for site in sites:
                 _run_on_worker(variant, hook, site, undo)
+            if not sites:
+                _run_on_machines(variant, hook, machines, undo)
         else:
             for pod in _pods(variant, hook, sites):
                 if hook.undo is not None:
@@ -190,6 +192,16 @@ def run_after(variant: Contender, sut: SystemUnderTest, undo: ExitStack) -> None
 
 def _at(variant: Contender, moment: Moment) -> Iterator[Hook]:
     return (hook for hook in variant.hooks if hook.moment is moment)
+
+
+def _run_on_machines(variant: Contender, hook: Hook, machines: Iterable[WorkerMachine], undo: ExitStack) -> None:
+    for machine in machines:
+        ports = [port.interface for port in (machine.settings.left, machine.settings.right) if port is not None]
+        if hook.undo is not None and keeps_journal(machine.host):
+            WayBack(machine.host, undo).note(_name(variant, hook), *in_shell(hook.undo, ports))
+        elif hook.undo is not None:
+            undo.callback(run_command, _name(variant, hook, of_undo=True), hook.undo, machine.host, ports)
+        run_hook(_name(variant, hook), hook, machine.host, ports)
 
 
 def _run_on_worker(variant: Contender, hook: Hook, site: WorkerSite, undo: ExitStack) -> None:
