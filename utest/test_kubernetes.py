@@ -121,14 +121,17 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
         nobody.ask("GET", "/version")
 
 
-def test_without_a_cluster_the_message_says_how_to_get_one(tmp_path: Path) -> None:
-    with pytest.raises(PodperfError, match=r"no cluster: .*sudo ./podperf cluster up"):
-        log_in(str(tmp_path / "none"), None)
+def test_a_kubeconfig_that_is_not_there_is_named_with_the_way_to_a_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "none"
+    told = rf"^no cluster: {path}: no such file or directory; name a kubeconfig .*sudo ./podperf cluster up"
+    with pytest.raises(PodperfError, match=told):
+        log_in(str(path), None)
 
 
-def test_an_unknown_context_is_named(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(PodperfError, match=r"no cluster: .*there"):
-        log_in(kubeconfig_file(tmp_path, server.url), "there")
+def test_an_unknown_context_is_named_with_those_of_the_file(server: Server, tmp_path: Path) -> None:
+    path = kubeconfig_file(tmp_path, server.url)
+    with pytest.raises(PodperfError, match=rf"^no cluster: {path} has no context 'there'; its contexts: here$"):
+        log_in(path, "there")
 
 
 @pytest.mark.parametrize(

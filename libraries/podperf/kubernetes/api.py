@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -211,19 +212,23 @@ def log_in(kubeconfig: str | None, context: str | None) -> Api:
     limit_plugins()
     keep_in_memory()
     configuration = LoginConfiguration()
-    files = kubeconfig or config.KUBE_CONFIG_DEFAULT_LOCATION
+    files = kubeconfig or config.KUBE_CONFIG_DEFAULT_LOCATION or "~/.kube/config"  # an empty KUBECONFIG is none
     try:
         if kubeconfig is None and context is None and _in_a_pod():
             config.load_incluster_config(configuration)
             choose_proxy(configuration)
             return Api(_client(configuration), "the cluster of this pod", _namespace_of_this_pod())
-        loader = config.kube_config._get_kube_config_loader(files, active_context=context, persist_config=True)
+        merged = config.kube_config.KubeConfigMerger(files)
+        _refuse_missing(files, merged.config, context)
+        loader = config.kube_config.KubeConfigLoader(
+            merged.config, active_context=context, config_base_path=None, config_persister=merged.save_changes
+        )
         loader.load_and_set(configuration)
         choose_proxy(configuration, loader._cluster.safe_get("proxy-url"))
         namespace = loader.current_context["context"].get("namespace")
     except (config.ConfigException, OSError, YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:
         # Other errors quote the text that they refuse, which may be a token.
-        why = str(error) if isinstance(error, config.ConfigException | OSError) else _where_wrong(files, error)
+        why = str(error) if isinstance(error, config.ConfigException) else _where_wrong(files, error)
         raise PodperfError(
             f"no cluster: {' '.join(why.split())[:_MOST_TOLD]}; name a kubeconfig in KUBECONFIG or in "
             "tester.settings of the topology; to try one on this machine: sudo ./podperf cluster up --own"
@@ -233,10 +238,27 @@ def log_in(kubeconfig: str | None, context: str | None) -> Api:
     return Api(_client(configuration), address(str(configuration.host)), namespace)
 
 
+def _refuse_missing(files: str, merged: Any, context: str | None) -> None:
+    """Raises OSError if none of the kubeconfigs is there, and PodperfError if they have no such context.
+
+    `merged` is their content, or None. Without `context`, it is that of `current-context`.
+    """
+    if merged is None:
+        for path in filter(None, files.split(os.pathsep)):
+            Path(path).expanduser().stat()
+    wanted, known = context or merged["current-context"], [each["name"] for each in merged["contexts"].value]
+    if wanted not in known:
+        raise PodperfError(
+            f"no cluster: {files} has no context {wanted!r}; its contexts: {', '.join(map(str, known)) or 'none'}"
+        )
+
+
 def _where_wrong(files: str, error: Exception) -> str:
     """The fault of a kubeconfig, and the line if it is known."""
     from yaml import YAMLError  # noqa: PLC0415
 
+    if isinstance(error, OSError):
+        return f"{error.filename or files}: {error.strerror.lower() if error.strerror else error}"
     if not isinstance(error, YAMLError):  # for example a text, or a list in place of a mapping
         return f"{files} is no kubeconfig, which has `clusters`, `users` and `contexts`: see `kubectl config view`"
     mark = getattr(error, "problem_mark", None)
