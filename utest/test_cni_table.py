@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import json
+import re
 from unittest.mock import MagicMock
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from podperf.errors import PodperfError
 from podperf.experiments.host_share import HostShare
 from podperf.kubernetes.settings import pods_of_tester
-from podperf.report.cni_page import AgentUse, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text
+from podperf.metrics import Measured
+from podperf.report.cni_page import AgentUse, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text, shares_plot
 from podperf.testbed.access import read_topology
 from podperf.topology import SCHEMA_PATH
 from run_command.cni_table import WAYS, searched
@@ -21,7 +23,7 @@ SHARE = compared([200e3, 220e3, 210e3], [100e3, 110e3, 105e3], -0.5, -0.6, -0.4)
 ROWS = [
     NetworkRow(
         "flannel:vxlan",
-        *(21.4, 700_000_000, {WAY: SHARE}, {"one node": RowFigures({"ndr": 90e3})}),
+        *(21.4, 700_000_000, {WAY: SHARE}, {"one node": RowFigures({"ndr": Measured(90e3)})}),
         {"idle": AgentUse(63_400_000, 0.0123), "under load": AgentUse(64_000_000, 0.0456)},
         250.0,
     ),
@@ -51,6 +53,43 @@ def test_the_page_escapes_what_it_shows_and_has_a_plot() -> None:
     assert cni_page([]).count("<svg") == 0
 
 
+LIMITED = NetworkRow(
+    "bird:plain",
+    shares={WAY: compared([200e3, 220e3], [100e3, 110e3], -0.5, None, None)},
+    figures={
+        "two nodes": RowFigures(
+            {
+                "ndr": Measured(207e3, 205e3, lower_bound=True),
+                "pdr": Measured(208e3, unfinished=True),
+                "cpu_time": Measured(9_458.0, upper_bound=True),
+                "round_trip_p50": Measured(14_700.0, doubt="drifted: the last trial lost frames"),
+            }
+        )
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "at_least"),
+    [(cni_markdown([LIMITED]), ">="), (cni_text([LIMITED], 200), ">="), (cni_page([LIMITED]), "≥")],
+)
+def test_a_figure_is_marked_as_a_bound_as_unfinished_or_in_doubt(made: str, at_least: str) -> None:
+    made = made.replace("&gt;", ">").replace("&lt;", "<")
+    for words in (f"{at_least} 207", "208*", "< 9 458", "14.7?", "round trip p50: drifted: the last trial lost frames"):
+        assert words in made
+
+
+def test_the_json_has_the_interval_and_the_kind_of_each_figure() -> None:
+    found = json.loads(json.dumps(LIMITED.to_json()))["figures"]["two nodes"]["values"]["ndr"]
+    assert (found["value"], found["low"], found["high"], found["lower_bound"]) == (207e3, 205e3, None, True)
+
+
+def test_the_plot_marks_an_open_end_of_an_interval() -> None:
+    across = re.compile(r"x1='([\d.]+)' y1='[\d.]+' x2='\1' y2='[\d.]+' stroke='#1f2933' stroke-width='1.4'")
+    assert across.search(shares_plot(WAY, ROWS))
+    assert not across.search(shares_plot(WAY, [LIMITED]))
+
+
 def test_each_way_is_one_of_the_topology_that_the_command_uses() -> None:
     settings = pods_of_tester(read_topology(SCHEMA_PATH.parent / "kubernetes.yaml"))
     assert settings is not None
@@ -60,9 +99,11 @@ def test_each_way_is_one_of_the_topology_that_the_command_uses() -> None:
 
 def test_a_trial_that_fails_costs_no_figure_that_was_found_before_it() -> None:
     run = MagicMock()
-    run.measurement.metrics = {"ndr": SimpleNamespace(value=90e3)}
+    run.measurement.metrics = {"ndr": Measured(90e3, 88e3, lower_bound=True)}
     run.measurement.latency.side_effect = PodperfError("the sender is late")
-    assert searched("two nodes", {}, run) == RowFigures({"ndr": 90e3}, "the sender is late")
+    assert searched("two nodes", {}, run) == RowFigures(
+        {"ndr": Measured(90e3, 88e3, lower_bound=True)}, "the sender is late"
+    )
     assert run.measurement.cpu_time.called
     run.begin_test.side_effect = PodperfError("no pods")
     assert searched("two nodes", {}, run) == RowFigures(reason="no pods")

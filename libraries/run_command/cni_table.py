@@ -25,6 +25,7 @@ from podperf.experiments.host_share import CLUSTER, ClusterWay, HostShare
 from podperf.frames import AddressFamily
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes.pod_network import PodNetwork
+from podperf.metrics import Measured
 from podperf.model import FrameSize
 from podperf.nearness import optional_path
 from podperf.printable import printable
@@ -178,14 +179,14 @@ def _compared(way: ClusterWay, run: Run, folder: Path) -> HostShare:
 
 def searched(place: str, pods: Mapping[str, Any], run: Run) -> RowFigures:
     """NDR, PDR and CPU time a frame of pods, and the latency: between two nodes that of round trips."""
-    found: dict[str, float] = {}
+    found: dict[str, Measured] = {}
     with _test(run, name := f"pod to pod, {place}") as ended:
         run.begin_test(TestIdentity(name, NAME, ("ndrpdr",)), CLUSTER, SMALLEST, pods=pods)
         measurement = run.measurement
         # Round trips are last: two pods poll for them, and on a busy machine the sender is late first there.
         for measure in (measurement.ndr_and_pdr, measurement.cpu_time, measurement.latency):
             measure()
-            found |= {metric: figure.value for metric, figure in measurement.metrics.items()}
+            found |= measurement.metrics
     return RowFigures(found, ended.reason)
 
 

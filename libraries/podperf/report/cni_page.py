@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
 import podperf
 from podperf.experiments.host_share import NOTHING, HostShare
-from podperf.figures import kpps, percent, short
-from podperf.metrics import METRICS
+from podperf.figures import kpps, percent
+from podperf.metrics import IN_TEXT, METRICS, ON_PAGE, Measured, Metrics, Signs
 from podperf.report import svg
 from podperf.report.clusters import LATENCIES
 from podperf.report.html import TableRow, element, framed, plots, table
+from podperf.report.results import figure_text
 
 FIGURES = ("ndr", "pdr", "cpu_time", *LATENCIES, "delay_variation", "round_trip_variation")  # those of them it has
 HOW_TO_READ = (
     "A share is the rate of the pods divided by that of pods in the networks of the same two nodes. Both are measured "
-    "by turns, and the share has the interval of the comparison (95 % confidence). The CPU of the "
-    "sending pod does the network's work for each frame, so a rate includes the cost of sending. Two networks were not "
-    "up at the same time: the order of two rows is no finding."
+    "by turns, and the share has the interval of the comparison (95 % confidence). An arrow in a plot is an open end "
+    "of an interval. The CPU of the sending pod does the network's work for each frame, so a rate includes the cost of "
+    "sending. Two networks were not up at the same time: the order of two rows is no finding. A figure with ≥ is a "
+    "lower bound: the tester or the CPU of the sending pod was the limit, and the true figure may be higher. The true "
+    "figure is below one with <. A search with * was cut short, and a figure with ? is in doubt."
 )
 
 
 @dataclass(frozen=True)
 class RowFigures:
-    """The figures of one row of a suite by their metrics, in SI units. `reason` says why others are missing."""
+    """The figures of one row of a suite. `reason` says why others are missing."""
 
-    values: Mapping[str, float] = field(default_factory=dict)
+    values: Metrics = field(default_factory=dict)
     reason: str = ""
 
 
@@ -67,7 +70,9 @@ class NetworkRow:
         return asdict(self)
 
 
-def tables(rows: Sequence[NetworkRow]) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+def tables(
+    rows: Sequence[NetworkRow], signs: Signs = IN_TEXT
+) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
     """The tables, each with its title, heads and rows of cells."""
     measured = [row for row in rows if row.shares or row.figures]
     ways = list(dict.fromkeys(way for row in measured for way in row.shares))
@@ -76,9 +81,9 @@ def tables(rows: Sequence[NetworkRow]) -> Iterator[tuple[str, Sequence[str], lis
     rates = [(row.title, _host(row), *(_rate(row, way) for way in ways)) for row in measured]
     yield "MRR, kpps", ("Network", "host network", *ways), rates
     for place in dict.fromkeys(place for row in measured for place in row.figures):
-        names = [name for name in FIGURES if any(_has(row, place, name) for row in measured)]
+        names = [name for name in FIGURES if any(_found(row, place, name) for row in measured)]
         heads = ("Network", *(f"{METRICS[name].head}, {METRICS[name].quantity.unit}" for name in names))
-        figures = [(row.title, *(_figure(row, place, name) for name in names)) for row in measured]
+        figures = [(row.title, *(_figure(row, place, name, signs) for name in names)) for row in measured]
         yield f"Loss-free rates and latency, {place}", heads, figures
     yield (
         "The networks",
@@ -97,11 +102,16 @@ def tables(rows: Sequence[NetworkRow]) -> Iterator[tuple[str, Sequence[str], lis
 
 
 def reasons(rows: Sequence[NetworkRow]) -> list[str]:
-    """A sentence for each figure that is not there."""
+    """A sentence for each figure that is not there, or that is in doubt."""
     found = []
     for row in rows:
         named = {"": row.reason, **{way: share.reason for way, share in row.shares.items()}}
         named |= {f"loss-free rates and latency, {place}": figures.reason for place, figures in row.figures.items()}
+        named |= {
+            f"{place}, {METRICS[name].label}": each.doubt
+            for place, figures in row.figures.items()
+            for name, each in figures.values.items()
+        }
         found += [f"{row.title}{f', {what}' if what else ''}: {reason}" for what, reason in named.items() if reason]
     return found
 
@@ -126,13 +136,13 @@ def _agent(row: NetworkRow, loads: Sequence[str]) -> Iterator[str]:
         yield from (f"{use.memory / 1e6:.0f}", f"{use.cpus:.3f}") if use else (NOTHING, NOTHING)
 
 
-def _has(row: NetworkRow, place: str, name: str) -> bool:
-    return name in row.figures.get(place, RowFigures()).values
+def _found(row: NetworkRow, place: str, name: str) -> Measured | None:
+    return row.figures.get(place, RowFigures()).values.get(name)
 
 
-def _figure(row: NetworkRow, place: str, name: str) -> str:
-    found = row.figures.get(place, RowFigures()).values.get(name)
-    return NOTHING if found is None else short(found / METRICS[name].quantity.scale)
+def _figure(row: NetworkRow, place: str, name: str, signs: Signs) -> str:
+    found = _found(row, place, name)
+    return figure_text(found, METRICS[name].quantity, signs) if found else NOTHING
 
 
 def cni_text(rows: Sequence[NetworkRow], width: int) -> str:
@@ -172,11 +182,11 @@ def _body(rows: Sequence[NetworkRow]) -> Iterator[Any]:
     yield element("p", HOW_TO_READ)
     ways = dict.fromkeys(way for row in rows for way in row.shares)
     yield plots(shares_plot(way, rows) for way in ways)
-    for title, heads, cells in tables(rows):
+    for title, heads, cells in tables(rows, ON_PAGE):
         yield element("h2", title)
         yield table(heads, map(TableRow, cells), numeric=range(1, len(heads)))
     if left_out := reasons(rows):
-        yield element("h2", "Not measured")
+        yield element("h2", "Not measured, or in doubt")
         yield element("ul", *(element("li", reason) for reason in left_out))
     yield element("footer", f"podperf {podperf.__version__}")
 
@@ -202,9 +212,15 @@ def shares_plot(way: str, rows: Sequence[NetworkRow]) -> str:
         assert share.share is not None
         shapes.append(svg.text(_LABEL - 8, middle + 4, title, anchor="end"))
         shapes.append(svg.box(x(0), y, x(share.share) - x(0), _BAR, "#364fc7", title=f"{title}: {share}"))
-        ends = [x(scale[-1] if end is None else end) for end in (share.low or 0.0, share.high)]
-        shapes.append(svg.line(ends[0], middle, ends[1], middle, svg.INK, width=1.4))
-        shapes += [svg.line(end, middle - 4, end, middle + 4, svg.INK, width=1.4) for end in ends]
+        left, right = x(share.low or 0.0), x(scale[-1] if share.high is None else share.high)
+        shapes.append(svg.line(left, middle, right, middle, svg.INK, width=1.4))
+        shapes += _end(left, middle, 0 if share.low is not None else 6)
+        shapes += _end(right, middle, 0 if share.high is not None else -6)
     shapes.append(svg.line(x(1), _TOP, x(1), floor, svg.INK, dash="3 3"))
     head = svg.text(0, 14, f"{way}: share of the nodes' own network", weight="bold")
     return svg.document(_WIDTH, floor + 26, f"share of the nodes' own network, {way}", head, *shapes)
+
+
+def _end(x: float, middle: float, tail: float) -> Iterator[str]:
+    """An end of an interval: a line across, or an arrow with this tail at an open end."""
+    yield from (svg.line(x, middle, x + tail, middle + side, svg.INK, width=1.4) for side in (-4, 4))
