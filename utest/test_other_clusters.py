@@ -17,7 +17,7 @@ from http_servers import Request, Server, http_server, kubeconfig
 from podperf.__main__ import call
 from podperf.cluster import command, lifecycle, other_clusters
 from podperf.cluster.layout import FOLDER
-from podperf.errors import PodperfError
+from podperf.errors import BadArguments, PodperfError
 from podperf.testbed.run_lock import RunLock
 
 # Notes its arguments and its input, and keeps the names of its clusters in a file.
@@ -147,6 +147,14 @@ def test_without_another_cluster_podperf_makes_its_own(bench: Bench, out: Out) -
         call(["cluster", "status"])
     call(["cluster", "down"])
     assert out()[0] == "there was no cluster that podperf made\n"
+
+
+@pytest.mark.parametrize("what", ["down", "status"])
+@pytest.mark.parametrize("option", ["--own", "--nodes=1", "--multus", "--network=flannel", "--image=a.tar"])
+def test_only_up_has_options(what: str, option: str, bench: Bench) -> None:
+    name = option.partition("=")[0]
+    with pytest.raises(BadArguments, match=f"^{name}: only `cluster up` has this option$"):
+        call(["cluster", what, option])
 
 
 def test_k3s_gets_the_images_and_is_described(bench: Bench, out: Out) -> None:

@@ -13,7 +13,7 @@ from podperf.cluster.lifecycle import ClusterState
 from podperf.cluster.other_clusters import OtherCluster, Surroundings
 from podperf.cluster.parts import ALL_NETWORKS, DEFAULT, PARTS, network_named, ready_programs
 from podperf.cluster.pod_image import DPDK, POD, ready_image
-from podperf.errors import PodperfError
+from podperf.errors import BadArguments, PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.printable import printable
 from podperf.terminal import say
@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("what", choices=("up", "down", "status"))
     parser.add_argument("--own", action="store_true", help="for up: podperf's own cluster, whatever else is here")
     parser.add_argument(
-        "--nodes", type=int, choices=(1, 2), default=1, help="for up, if podperf makes the cluster; 1 is the default"
+        "--nodes", type=int, choices=(1, 2), help="for up, if podperf makes the cluster; 1 is the default"
     )
     for option, text in _OPTIONS.items():
         parser.add_argument(
@@ -57,6 +57,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 def main(wanted: Namespace) -> int:
     """Exit code 0 if the cluster is as asked. Errors, also `status` without a cluster, are PodperfErrors."""
     around = Surroundings(LocalHost(), os.environ, say)
+    given = [each for each in ("own", "nodes", "network", "image") if getattr(wanted, each)] + wanted.options
+    if given and wanted.what != "up":
+        raise BadArguments(f"{', '.join(f'--{each}' for each in given)}: only `cluster up` has this option")
+    wanted.nodes = wanted.nodes or 1
     if wanted.what == "up":
         other = None if wanted.own or lifecycle.running() else other_clusters.used(around)
         if other is None:
