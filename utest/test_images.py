@@ -183,7 +183,10 @@ def test_an_option_may_stand_before_the_file(
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["push"], "needs a place in a registry"), (["build", "--plain-http"], "--plain-http is for image push")],
+    [
+        *((["push", *place], "needs a place in a registry") for place in ([], ["localhost"], ["registry/"], ["/name"])),
+        (["build", "--plain-http"], "--plain-http is for image push"),
+    ],
 )
 def test_arguments_of_image_that_do_not_go_together_are_named(arguments: list[str], said: str) -> None:
     with pytest.raises(BadArguments, match=said):

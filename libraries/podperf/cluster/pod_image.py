@@ -276,7 +276,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def main(wanted: Namespace) -> int:
     """`podperf image build [FILE]`: make the image, and say how to load it. `podperf image push REGISTRY/NAME[:TAG]`:
     make it, and push it."""
-    if wanted.what == "push" and wanted.target is None:
+    if wanted.what == "push" and not all((wanted.target or "").partition("/")):
         raise BadArguments("image push needs a place in a registry: podperf image push REGISTRY/NAME[:TAG]")
     if wanted.what == "build" and wanted.plain_http:
         raise BadArguments("--plain-http is for image push")
