@@ -1,1 +1,1 @@
-"""A Kubernetes cluster on this machine, in namespaces of its own."""
+"""podperf's own Kubernetes cluster on this machine, in namespaces of its own."""

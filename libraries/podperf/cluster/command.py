@@ -1,4 +1,4 @@
-"""The command `podperf cluster up|down|status`."""
+"""Runs the command `podperf cluster up|down|status`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs that each cluster has: their network, their files and their command lines. No I/O."""
+"""Makes the networks, files, certificates and command lines of the programs that each cluster has. No I/O."""
 
 from __future__ import annotations
 

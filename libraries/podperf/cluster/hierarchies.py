@@ -1,8 +1,9 @@
-"""The control groups of the cluster: one for the control plane and one for each node, in every hierarchy (cgroups(7)).
+"""Makes the control groups of the cluster: one for the control plane and one for each node.
 
-Version 1 has several hierarchies. The groups are below that of the process that starts the cluster, so no other group
-of the machine changes. Version 2 has one hierarchy, in which a group with processes gives no controllers to the groups
-below it. So the groups are at its top, and the controllers that the cluster needs are switched on there.
+Every hierarchy (cgroups(7)) has them. Version 1 has several hierarchies. The groups are below that of the process that
+starts the cluster, so no other group of the machine changes. Version 2 has one hierarchy, in which a group with
+processes gives no controllers to the groups below it. So the groups are at its top, and the controllers that the
+cluster needs are switched on there.
 
 A machine with version 1 often has the hierarchy of version 2, too, with few controllers. The groups are also there,
 because BPF programs of a node hang on its group of version 2. Without a group of its own, they would hang on the

@@ -1,4 +1,4 @@
-"""iptables and ipset of Debian's packages, unpacked, for parts of the cluster that call them."""
+"""Gives parts of the cluster the commands iptables and ipset, from unpacked Debian packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster as data: its nodes, addresses, folders, programs and parts."""
+"""Describes the cluster as data: its nodes, addresses, folders, programs and parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images of containers as archives that `ctr`, `podman` and `docker` load, without a registry.
+"""Writes images of containers as archives that `ctr`, `podman` and `docker` load, without a registry.
 
 An archive is an OCI image layout (OCI image specification 1.1, image-layout.md), with a manifest.json for versions of
 docker before 25. The same content gives the same bytes.

@@ -1,4 +1,4 @@
-"""Clusters that `podperf cluster` uses in place of podperf's own: the one of KUBECONFIG, k3s, and kind.
+"""Finds the cluster that `podperf cluster` uses in place of podperf's own: the one of KUBECONFIG, k3s, or kind.
 
 A further kind of cluster is a class here, and a line in KINDS. podperf ends only clusters that it made.
 """

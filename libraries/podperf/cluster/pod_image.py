@@ -1,4 +1,4 @@
-"""The image of podperf's pods: programs of Debian packages, unpacked, and podperf's tester. No registry is asked.
+"""Makes the image of podperf's pods: programs of Debian packages, unpacked, and podperf's tester. Asks no registry.
 
 A second image has the whole of podperf, too: its checkout, Debian's Python, and the locked Python packages as they are
 in the environment that runs this command.

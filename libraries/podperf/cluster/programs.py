@@ -1,4 +1,4 @@
-"""The programs of the cluster: those of Debian packages, unpacked and not installed, and those that Go builds.
+"""Provides the programs of the cluster: unpacks Debian packages without installing them, and builds Go modules.
 
 Each part is made once. Its folder in the cache has the digest of its recipe as its name.
 """

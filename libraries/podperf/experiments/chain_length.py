@@ -1,4 +1,4 @@
-"""The rate of a data plane by the length of its chain, and the share of the rate that a further pod takes. Pure.
+"""Computes the rate of a data plane by the length of its chain, and the share that each further pod takes. Pure.
 
 docs/chain-length.md explains the figures.
 """

@@ -1,4 +1,4 @@
-"""A claim about chains, and whether measurements confirm or refute it. Pure. docs/findings.md explains the verdicts.
+"""Judges whether measurements confirm or refute a claim about chains. Pure. docs/findings.md explains the verdicts.
 
 Each contender is measured once in each round, in random order. A round gives a ratio for every claimed pair. The ratios
 of all rounds give an interval.

@@ -1,4 +1,4 @@
-"""The values of a comparison file, and the result of a comparison, also of one that was interrupted."""
+"""Describes a comparison: the values of its file, and its result, also if it was interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One side of an experiment: a chain, its frames, the placement of its parts, and a published figure of it."""
+"""Describes one side of an experiment: a chain, its frames, the placement of its parts, a published figure of it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Pods of a cluster beside pods in the networks of the same nodes, by turns: the comparison, and the shares in its
-result."""
+"""Computes the share of the nodes' own network that the network of pods reaches, from measurements by turns."""
 
 from __future__ import annotations
 

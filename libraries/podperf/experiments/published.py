@@ -1,8 +1,7 @@
-"""Results that others published (resources/published), and the orders that they claim, for comparison with a
-measurement.
+"""Loads the results that others published (resources/published), and makes claims of their orders.
 
-Absolute figures of another lab say nothing about this one. Their order can be compared: if one of two set-ups forwarded
-clearly more there, does it forward more here?
+Absolute figures of another lab say nothing about this one. Only their order can be compared: a claim is that the set-up
+that forwarded clearly more there forwards more here.
 """
 
 from __future__ import annotations

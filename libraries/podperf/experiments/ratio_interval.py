@@ -1,4 +1,4 @@
-"""The ratio of two chains' figures, measured by turns, with its interval. Pure. docs/findings.md explains it."""
+"""Computes the ratio of two chains' figures and its interval. Pure. docs/findings.md explains both."""
 
 from __future__ import annotations
 

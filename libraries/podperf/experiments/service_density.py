@@ -1,4 +1,4 @@
-"""Chains beside each other on shared ports: the rate of each chain, and whether all chains have the same rate. Pure.
+"""Compares chains beside each other on shared ports: the rate of each, and whether all have the same rate. Pure.
 
 docs/service-density.md explains the figures.
 """

@@ -1,1 +1,1 @@
-"""A Kubernetes cluster that exists: its API, the namespace of a run, and the pods in it."""
+"""Measures in a Kubernetes cluster that exists: its API, the objects of a run, the pods of the tester and of chains."""

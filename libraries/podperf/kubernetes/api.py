@@ -1,4 +1,4 @@
-"""The API server of a cluster, asked for JSON. Answers are plain data, so that newer servers may add fields."""
+"""Sends requests to the API server of a cluster. Answers are plain data (JSON), so newer servers may add fields."""
 
 from __future__ import annotations
 

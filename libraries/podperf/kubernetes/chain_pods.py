@@ -1,4 +1,4 @@
-"""The pods of a chain in a cluster: how a run starts, reads and deletes them, and what a plan shows in its place."""
+"""Makes the objects of a chain's pods in a cluster. A run starts, reads and deletes them, and a plan shows them."""
 
 from __future__ import annotations
 

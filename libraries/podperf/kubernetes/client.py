@@ -1,4 +1,4 @@
-"""Additions to the client of the package kubernetes: limits for answers, logins in memory, expiry.
+"""Extends the client of the package kubernetes: limits for answers, logins in memory, expiry of logins.
 
 The package ignores a time limit that is no whole number, keeps answers of any size, and sends the login to the server
 to which an exec is redirected. It writes certificates and private keys of a kubeconfig into temporary files, because

@@ -1,4 +1,4 @@
-"""Commands in pods, by exec: a short one with its output, and one that answers lines as long as it is asked."""
+"""Runs commands in pods by exec: a short command with its output, or a command that answers lines until it ends."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The program of a container that waits for its command line. The container then becomes this program.
+"""Starts the program of a container: the container waits for a command line, and then becomes this program.
 
-So the program is the container's own: it has the rights, the CPUs and the memory that the cluster gives the container,
-and no exec is needed. Command line, input and output go through named pipes in a folder that node and container share.
+The program has the rights, the CPUs and the memory that the cluster gives the container, and needs no exec. Command
+line, input and output go through named pipes in a folder that node and container share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two ends of the tester, between which trials go: one process sends, and the other one counts."""
+"""Measures trials between two ends of the tester: one process sends, and the other one counts."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The exec plug-ins of kubeconfigs, which fetch a login (client-go credential plug-ins).
+"""Runs the exec plug-ins of kubeconfigs, which fetch a login (client-go credential plug-ins).
 
-The package kubernetes waits for them without an end. If one fails, it logs a line and goes on without a login, so that
-the API server's "Unauthorized" is all that is left. kubectl ends with the reason. So does podperf.
+The package kubernetes waits for a plug-in without a time limit. If a plug-in fails, the package logs a line and goes on
+without a login, and the only message is the API server's "Unauthorized". podperf ends with the reason, as kubectl does.
 
-Root starts no program that another user wrote into a kubeconfig: this user starts it.
+As root, podperf starts a plug-in as the user who wrote the kubeconfig.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The networks of pods that podperf recognises. Pure.
+"""Knows the networks of pods that podperf recognises: how each one shows itself, and where its settings are. Pure.
 
 Each class says how its network shows itself, and reads its settings. Names of fields are those of the networks' own
 documentation.

@@ -1,4 +1,4 @@
-"""The objects of a run, as data. No I/O."""
+"""Makes the objects of a run as data for the API server: namespaces, pods, Services, policies. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Further interfaces of pods, which Multus attaches: the objects that ask for them, and the answer.
+"""Lets Multus attach further interfaces to pods: makes the objects that ask for them, and reads Multus's answer.
 
 Kubernetes Network Custom Resource Definition De-facto Standard, version 1.3. Multus calls CNI plug-ins in the network
 of the node. The ports of a run are in a network namespace of their own. So Multus calls podperf's plug-in, and this one

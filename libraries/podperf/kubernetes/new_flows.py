@@ -1,4 +1,4 @@
-"""The flows of trials in which each frame is a new one for the tables of the nodes. No I/O.
+"""Chooses the flows of trials in which each frame is a new flow for the tables of the nodes. No I/O.
 
 A pod has one address. So flows differ in the UDP destination port, of which there are some, and in the source port. A
 trial sends from source ports that no other trial has had for HELD_SECONDS. By then the nodes have forgotten its flows.

@@ -1,8 +1,8 @@
 """Restarts the agent of the network on a node of podperf's own cluster. On other clusters podperf restarts nothing.
 
 The first process of such a cluster listens at a Unix socket of the machine, which only root can open. The nodes have an
-annotation with a random word of this cluster. So a cluster that the tester reaches, and that runs elsewhere, is known
-to be another one.
+annotation with a random word of this cluster. So podperf recognises a cluster that runs elsewhere, and restarts nothing
+there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keys of a pod's specification that a topology can have: resources, volumes, and the security context.
+"""Checks the keys of a pod's specification that a topology can have: resources, volumes, and the security context.
 
 The API server checks their content. Values with which podperf's programs could not measure are refused here.
 """

@@ -1,7 +1,7 @@
-"""The network of a cluster's pods, recognised from objects of the API server. Pure.
+"""Describes the network of a cluster's pods, and reads its values from objects of the API server. Pure.
 
-Others write these objects, and each version of a network writes them in another way. So a reader takes what it
-understands and leaves out the rest. All text is short and printable.
+Each version of a network writes these objects in its own way. So a reader takes the fields that it understands, and
+leaves out all others. All text is short and printable.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many pairs of pods that send at the same time, on the nodes of the tester's own two pods."""
+"""Measures many pairs of pods that send at the same time, on the nodes of the tester's own two pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod as a place for programs of the field: commands, and processes in the background, by exec."""
+"""Runs the programs of application traffic in a pod, by exec: commands, and processes in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods as pods of a Kubernetes cluster. The worker is the node on which they are.
+"""The pod runtime of a Kubernetes cluster: the pods of a chain are pods of the cluster, and their node is the worker.
 
 The cluster starts the containers and gives them their CPUs and their memory. podperf, or Multus, gives them their
 interfaces, in the network of the worker, by the same CNI plug-ins as pods of other runtimes. So no network of the

@@ -1,5 +1,7 @@
-"""The proxy between podperf and a cluster, chosen as kubectl does. The package kubernetes takes HTTP_PROXY for all
-servers, and ignores NO_PROXY and the kubeconfig's `proxy-url`."""
+"""Chooses the proxy between podperf and a cluster, as kubectl does.
+
+The package kubernetes uses HTTP_PROXY for all servers, and ignores NO_PROXY and the kubeconfig's `proxy-url`.
+"""
 
 from __future__ import annotations
 

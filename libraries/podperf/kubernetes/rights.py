@@ -1,4 +1,4 @@
-"""The rights that a run needs in a cluster, and whether the login has them (SelfSubjectAccessReview)."""
+"""Checks whether the login has the rights that a run needs in a cluster (SelfSubjectAccessReview)."""
 
 from __future__ import annotations
 

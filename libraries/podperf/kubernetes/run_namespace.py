@@ -1,7 +1,7 @@
-"""The objects of one run in a cluster: a namespace of its own, or an anchor in a given one. Both own everything else.
+"""Keeps the objects of one run in a cluster: a namespace of its own, or an anchor in a given one, owns them.
 
-Each object has the label of its run. The anchor tells whether the run is alive: its process beats. So `podperf clean`
-deletes what a killed run left, and nothing of a run that is alive.
+Each object has the label of its run. The process of a run updates the anchor at intervals, which shows that the run is
+alive. So `podperf clean` deletes the objects of killed runs, and no object of a run that is alive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pods that start, run and end: waits for them, the reasons why they do not run, their CPUs and their devices."""
+"""Waits for pods, and tells why they do not run. Reads their CPUs and their devices."""
 
 from __future__ import annotations
 

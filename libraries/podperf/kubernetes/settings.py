@@ -1,4 +1,4 @@
-"""The settings of a topology for a cluster: the login, the pods of the tester, and the pods of chains."""
+"""Reads the settings of a topology for a cluster: the login, the pods of the tester, and the pods of chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The objects of the tester in two pods, as data. No I/O."""
+"""Makes the objects of the tester in two pods, as data. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why the address of a Service takes no frames of packet sockets, from what the cluster shows."""
+"""Explains why frames of packet sockets do not reach the address of a Service, from the settings of the cluster."""
 
 from __future__ import annotations
 

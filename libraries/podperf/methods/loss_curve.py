@@ -91,7 +91,7 @@ class LossCurveResult:
 
     @property
     def metrics(self) -> Metrics:
-        """The highest load without loss, if all lower loads have none. An upper bound if all loads lost frames.
+        """The highest load without loss, if all lower loads have none. An upper bound if the lowest load lost frames.
 
         A lower bound if the tester could send no load that loses frames.
         """

@@ -1,4 +1,4 @@
-"""The parts of podperf's own cluster. A further one is a file in this folder, and a line in NETWORKS or in PARTS."""
+"""Lists the parts of podperf's own cluster. A new part is a file in this folder, and a line in NETWORKS or in PARTS."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Routes by BGP, as Calico sets them: each node announces the block of its pods' addresses, and pods are routed.
+"""BIRD as the network of pods: each node announces the block of its pods' addresses by BGP, as Calico's nodes do.
 
-These are none of Calico's agents, which are in no registry: BIRD of Debian, and the CNI plug-in `ptp`.
+podperf runs BIRD of Debian and the CNI plug-in `ptp`, because no registry has Calico's own agents.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""kube-proxy, which gives Services their addresses. It writes rules of nftables."""
+"""kube-proxy as a part of the cluster: gives Services their addresses, by rules of nftables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multus, which gives pods further interfaces (NetworkAttachmentDefinitions)."""
+"""Multus as a part of the cluster: gives pods further interfaces (NetworkAttachmentDefinitions)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kube-router, which enforces NetworkPolicies by iptables and ipset, and does nothing else."""
+"""kube-router as a part of the cluster that only enforces NetworkPolicies, by iptables and ipset."""
 
 from __future__ import annotations
 
