@@ -33,7 +33,7 @@ from podperf.report import command, draft, successor_draft, svg
 from podperf.report.conformance import assess
 from podperf.report.loss_curve import loss_curve
 from podperf.report.record_view import embed_html
-from podperf.report.results import caveats, preset, read_run, remarks
+from podperf.report.results import caveats, preset, read_run, remarks, shown
 from podperf.report.summary import summary_table
 from podperf.testers.faults import Fault, FaultKind
 from podperf.thresholds import judge
@@ -543,6 +543,18 @@ def test_a_preset_that_is_otherwise_with_a_tester_is_another_one(tmp_path: Path)
     found = made_up.document(record, trials, tmp_path)
     assert preset(Record.of(found)) == "quick with trials of 0.5 s"
     assert remarks(Record.of(found)) == ["preset quick has trials of 0.5 s, not 0.2 s: so it is"]
+
+
+@pytest.mark.parametrize(("cluster", "looked_for"), [(None, ["p50", "p99", "PDV"]), ({"uid": "u1"}, [])])
+def test_latencies_that_a_test_did_not_look_for_have_no_columns(
+    tmp_path: Path, cluster: dict[str, str] | None, looked_for: list[str]
+) -> None:
+    """Here, no latency was found. On a cluster it can have been one way or a round trip."""
+    record, trials = made_up.forwarding_record("linux-bridge", 281e3)
+    record.methods, record.tester = {**record.methods, "latency": {}}, {**record.tester, "cluster": cluster}
+    record.metrics = {"mrr": Measured(281e3)}
+    heads = [each.head for each in shown([Record.of(made_up.document(record, trials, tmp_path))])]
+    assert [head for head in heads if head in {"p50", "p99", "PDV", "RTT p50", "RTT p99", "RTT PDV"}] == looked_for
 
 
 @pytest.mark.parametrize(("data_plane", "hint"), [("external", True), ("linux-bridge", False)])

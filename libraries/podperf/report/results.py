@@ -18,6 +18,7 @@ from podperf.figures import kpps, number, percent, short
 from podperf.history.runs import PastRun
 from podperf.methods import METHODS
 from podperf.methods.consistency import loss_at_every_load
+from podperf.methods.latency import ONE_WAY, ROUND_TRIP
 from podperf.methods.many_pairs import ManyPairs
 from podperf.metrics import IN_TEXT, METRICS, Measured, Metric, Quantity, Signs
 from podperf.noise import OTHER_PROCESSES
@@ -338,10 +339,13 @@ def with_applications(records: Iterable[Record], *, application: bool = True) ->
 
 
 def _sought(record: Record) -> Iterator[str]:
-    """The names of the metrics that the methods of a record looked for. A search looks for those of its goals."""
+    """The names of the metrics that the methods of a record looked for. A search looks for those of its goals. Only on a
+    cluster are latencies round trips, or one way: which of them, the figures alone tell."""
+    elsewhere = {*ONE_WAY, *ROUND_TRIP} if record.cluster else {*ROUND_TRIP}
     goals = {goal.get("name") for goal in (record.method("ndrpdr").get("preset") or {}).get("goals") or ()}
     for metric in METRICS.values():
-        if metric.method in record.methods and (metric.method != "ndrpdr" or metric.label in goals):
+        looked_for = metric.label in goals if metric.method == "ndrpdr" else metric.name not in elsewhere
+        if metric.method in record.methods and looked_for:
             yield metric.name
 
 
