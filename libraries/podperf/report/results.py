@@ -339,8 +339,8 @@ def with_applications(records: Iterable[Record], *, application: bool = True) ->
 
 
 def _sought(record: Record) -> Iterator[str]:
-    """The names of the metrics that the methods of a record looked for. A search looks for those of its goals. Only on a
-    cluster are latencies round trips, or one way: which of them, the figures alone tell."""
+    """The names of the metrics that the methods of a record looked for. A search looks for those of its goals. On a
+    cluster, latencies are one way or round trips, and only the figures tell which. Elsewhere they are one way."""
     elsewhere = {*ONE_WAY, *ROUND_TRIP} if record.cluster else {*ROUND_TRIP}
     goals = {goal.get("name") for goal in (record.method("ndrpdr").get("preset") or {}).get("goals") or ()}
     for metric in METRICS.values():
