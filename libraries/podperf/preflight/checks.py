@@ -113,25 +113,24 @@ COMMANDS = (
 
 
 def check(path: str, host: Host | None = None, *, root: bool | None = None) -> list[Observation]:
-    """All observations about the testbed of a topology file, if there is one. Nothing stays changed.
+    """All observations about the testbed of a topology file. Nothing stays changed.
 
+    If the file cannot be used, only its problems: checks would describe another testbed.
     Without `root` (by default: the rights of this process), checks that need root are reported as not checked.
     """
     take_password()
     host = host or LocalHost()
     root = os.geteuid() == 0 if root is None else root
     observations, topology = _check_topology(path)
-    if any(
-        observation.state is State.MISSING for observation in observations
-    ):  # with a mistyped name, checks describe the wrong testbed
+    if topology is None:
         return observations
     with ExitStack() as undo:
-        if topology is not None and in_pods_alone(topology):
+        if in_pods_alone(topology):
             return [*observations, *_check_pods_of_tester(topology, host, undo)]
         observations.append(_check_rights(root))
         observations += _check_commands(host)
         observations.append(_check_tester(host))
-        if topology is None or not topology.existing_ports:
+        if not topology.existing_ports:
             observations += _check_tools(host)
         observations += _check_there(topology, host, root, undo)
     return observations
@@ -146,10 +145,7 @@ def _check_pods_of_tester(topology: Topology, host: Host, undo: ExitStack) -> It
     yield from check_bare_path(topology, testbed)
 
 
-def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitStack) -> Iterator[Observation]:
-    if topology is None:
-        yield from _check_machine(host, root)
-        return
+def _check_there(topology: Topology, host: Host, root: bool, undo: ExitStack) -> Iterator[Observation]:
     if topology.counts_instructions:
         yield from check_counted(topology, host, root, undo)
         return
