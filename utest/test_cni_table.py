@@ -15,7 +15,7 @@ from podperf.metrics import Measured
 from podperf.report.cni_page import AgentUse, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text, shares_plot
 from podperf.testbed.access import read_topology
 from podperf.topology import SCHEMA_PATH
-from run_command.cni_table import WAYS, searched
+from run_command.cni_table import WAYS, chosen, searched
 from test_host_share import compared
 
 WAY = "pod to pod, two nodes"
@@ -88,6 +88,12 @@ def test_the_plot_marks_an_open_end_of_an_interval() -> None:
     across = re.compile(r"x1='([\d.]+)' y1='[\d.]+' x2='\1' y2='[\d.]+' stroke='#1f2933' stroke-width='1.4'")
     assert across.search(shares_plot(WAY, ROWS))
     assert not across.search(shares_plot(WAY, [LIMITED]))
+
+
+def test_a_network_that_is_named_twice_is_measured_once() -> None:
+    names = ["flannel", "bird", "flannel:vxlan", "bird:plain", "flannel:host-gw"]
+    assert [each.title for each in chosen(names)] == ["flannel:vxlan", "bird:plain", "flannel:host-gw"]
+    assert len(chosen([])) > 5
 
 
 def test_each_way_is_one_of_the_topology_that_the_command_uses() -> None:

@@ -77,7 +77,7 @@ def main(options: Namespace) -> int:
     """Measure, print the table, write the page. Exit code 0 if each network could be started."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     hierarchies.of_this_machine()  # before the long builds
-    networks = [network_named(name) for name in options.networks] or list(ALL_NETWORKS)
+    networks = chosen(options.networks)
     if lifecycle.running():
         raise PodperfError("a cluster runs already, and this command starts its own: `podperf cluster down` ends it")
     began, found = time.monotonic(), list[NetworkRow]()
@@ -92,6 +92,11 @@ def main(options: Namespace) -> int:
             if found:
                 _write(found, results, time.monotonic() - began)
     return ExitCode.NOT_DONE if any(row.reason for row in found) else ExitCode.FINE
+
+
+def chosen(names: Sequence[str]) -> list[ClusterNetwork]:
+    """The networks of these names, each once. All without names."""
+    return list(dict.fromkeys(map(network_named, names))) or list(ALL_NETWORKS)
 
 
 def _write(rows: Sequence[NetworkRow], results: Path, seconds: float) -> None:
