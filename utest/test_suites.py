@@ -227,6 +227,12 @@ def test_no_test_of_the_models_and_resources_is_missing_in_the_successors_sectio
     assert of_draft and all(any(pattern.match(test.tags) for pattern in patterns) for test in of_draft)
 
 
+@pytest.mark.parametrize("suite", ["cluster-network", "cluster-share"])
+def test_a_large_frame_between_two_nodes_fits_below_an_overlay(suite: str) -> None:
+    sizes = {tag for test in SUITE.all_tests if suite in test.tags and "two nodes" in test.name for tag in test.tags}
+    assert {"1280B", "1518B"} <= sizes, "1518 B needs an MTU of 1500, and an overlay leaves 1370 to 1450"
+
+
 def test_names_are_unique() -> None:
     names = [test.name for test in SUITE.all_tests]
     assert len(names) == len(set(names))

@@ -33,6 +33,8 @@ Pod to pod on two nodes, 64 B, both directions       2        64       direction
     [Tags]    64B    bidirectional
 Pod to pod on two nodes, 512 B                       2        512
     [Tags]    512B
+Pod to pod on two nodes, 1280 B                      2        1280
+    [Tags]    1280B
 Pod to pod on two nodes, 1518 B                      2        1518
     [Tags]    1518B
 Pod to pod on two nodes, IMIX                        2        IMIX

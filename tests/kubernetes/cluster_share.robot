@@ -12,6 +12,8 @@ Test Tags        sec-4.1    kubernetes    cluster-share    external    mrr    fu
 *** Test Cases ***                                               NODES    FRAME
 Pod to pod beside host network, two nodes, 64 B                  2        64
     [Tags]    64B
+Pod to pod beside host network, two nodes, 1280 B                2        1280
+    [Tags]    1280B
 Pod to pod beside host network, two nodes, 1518 B                2        1518
     [Tags]    1518B
 Pod to pod beside host network, one node, 64 B                   1        64
