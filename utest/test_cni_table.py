@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from unittest.mock import MagicMock
 
 import pytest
@@ -94,6 +95,13 @@ def test_a_network_that_is_named_twice_is_measured_once() -> None:
     names = ["flannel", "bird", "flannel:vxlan", "bird:plain", "flannel:host-gw"]
     assert [each.title for each in chosen(names)] == ["flannel:vxlan", "bird:plain", "flannel:host-gw"]
     assert len(chosen([])) > 5
+
+
+def test_the_bytes_of_the_encapsulation_have_a_column() -> None:
+    rows = [replace(LIMITED, title=str(size), encapsulation_bytes=size) for size in (50, 0, None)]
+    shown = cni_text(rows, 200).partition("The networks")[2].splitlines()[2:5]
+    assert [line.split()[2] for line in shown] == ["50", "0", "-"]
+    assert "encapsulation, B" in cni_page(rows)
 
 
 def test_each_way_is_one_of_the_topology_that_the_command_uses() -> None:

@@ -121,7 +121,8 @@ def _measure(wanted: ClusterNetwork, folder: Path, row: NetworkRow) -> None:
                 with _used_by_agent(wanted, "under load", row):
                     for place, pods in PLACES.items():
                         row.figures[place] = searched(place, pods, run)
-                row.network, row.mtu = _network(run)
+                network, row.mtu = _network(run)
+                row.network, row.encapsulation_bytes = network.words, network.encapsulation_bytes
                 for way in WAYS:
                     row.shares[way.title] = _compared(way, run, folder)
             row.seconds = time.monotonic() - began
@@ -166,11 +167,11 @@ def _run(kubeconfig: Path, folder: Path) -> Iterator[Run]:
         say(f"{NAME}: {run.close().splitlines()[-1]}")
 
 
-def _network(run: Run) -> tuple[str, int]:
-    """What the cluster shows of its network, and the MTU of frames between pods on two nodes."""
+def _network(run: Run) -> tuple[PodNetwork, int]:
+    """The network as the cluster shows it, and the MTU of frames between pods on two nodes."""
     tester = run.session.equipment.testbed.tester_with_ports().describe()
-    pod, words = tester["pods"]["left"], PodNetwork.described(tester["cluster"]["network"]).words
-    return words, pod["route_mtu"] or pod["mtu"]  # a route without an MTU has that of the interface
+    pod, network = tester["pods"]["left"], PodNetwork.described(tester["cluster"]["network"])
+    return network, pod["route_mtu"] or pod["mtu"]  # a route without an MTU has that of the interface
 
 
 def _compared(way: ClusterWay, run: Run, folder: Path) -> HostShare:

@@ -48,7 +48,8 @@ class AgentUse:
 class NetworkRow:
     """One network, as far as it is measured: the seconds until pods can reach each other, bytes of memory of the whole
     cluster, its shares by the way of the frames, and the figures of rows by their place. `network` is what the cluster
-    shows of it, and `mtu` that of frames between two nodes. `agent` is what its agent uses, by the load. A network
+    shows of it. `encapsulation_bytes` are those that a frame between two nodes has more on the wire, or None if that is
+    not known, and `mtu` is that of frames between two nodes. `agent` is what its agent uses, by the load. A network
     without an agent has none.
 
     `reason` says why the rest is not measured.
@@ -62,6 +63,7 @@ class NetworkRow:
     agent: dict[str, AgentUse] = field(default_factory=dict)
     seconds: float = 0.0
     network: str = ""
+    encapsulation_bytes: int | None = None
     mtu: int = 0
     reason: str = ""
 
@@ -87,10 +89,20 @@ def tables(
         yield f"Loss-free rates and latency, {place}", heads, figures
     yield (
         "The networks",
-        ("Network", "as the cluster shows it", "MTU", "ready, s", "memory of the cluster, MB", "measured in, s"),
+        (
+            "Network",
+            "as the cluster shows it",
+            "encapsulation, B",
+            "MTU",
+            "ready, s",
+            "memory of the cluster, MB",
+            "measured in, s",
+        ),
         [
             (
-                *(row.title, row.network or NOTHING, str(row.mtu or NOTHING)),
+                *(row.title, row.network or NOTHING),
+                NOTHING if row.encapsulation_bytes is None else str(row.encapsulation_bytes),
+                str(row.mtu or NOTHING),
                 *(f"{n:.0f}" for n in (row.ready, row.memory / 1e6, row.seconds)),
             )
             for row in measured
