@@ -296,12 +296,13 @@ def test_the_network_of_a_cluster_stands_first_beside_that_of_its_nodes(tmp_path
         record.name, record.id = name, f"r{rate:.0f}"
         record.tester = {**record.tester, "cluster": cluster, "host_network": name.startswith("Host")}
         record.metrics = {"mrr": Measured(rate, lower_bound=True), "cpu_time": Measured(1e9 / rate)}
+        record.metrics |= {"delay_variation": Measured(rate), "round_trip_variation": Measured(2 * rate)}
         made_up.write(tmp_path, record, trials)
     record.name, record.id, record.metrics = "Application traffic", "r0", {"tcp_stream": Measured(3e9)}
     made_up.write(tmp_path, record, trials)
     text = Seen(command.write_reports(tmp_path).read_text()).text
     shown = text[text.index("The network of a cluster") : text.index("Measured sections")]
-    for said in ("v1.34.4", "flannel", "VXLAN", "≥ 31.0", "10 000", "32 258"):
+    for said in ("v1.34.4", "flannel", "VXLAN", "≥ 31.0", "10 000", "32 258", "RTT PDV, us", "200"):
         assert said in shown, shown[:1500]
     assert "Application traffic" in text and "Application traffic" not in shown.partition("The data planes")[0]
     run = read_run(tmp_path)

@@ -17,7 +17,10 @@ from podperf.report.html import NOTHING, Html, TableRow, element, facts, table, 
 from podperf.report.method_tables import method_tables
 from podperf.report.results import figure_text, host_shares, with_applications
 
-LATENCIES = ("latency_p50", "latency_p99", "round_trip_p50", "round_trip_p99")
+LATENCIES = (
+    *("latency_p50", "latency_p99", "delay_variation"),
+    *("round_trip_p50", "round_trip_p99", "round_trip_variation"),
+)
 COLUMNS = ("mrr", "ndr", "pdr", "cpu_time", *LATENCIES)  # those of them that a test has
 HEAD_OF_SHARES = "Share of the host network"
 HOW_TO_READ = (

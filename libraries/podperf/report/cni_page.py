@@ -16,7 +16,7 @@ from podperf.report.clusters import LATENCIES
 from podperf.report.html import TableRow, element, framed, plots, table
 from podperf.report.results import figure_text
 
-FIGURES = ("ndr", "pdr", "cpu_time", *LATENCIES, "delay_variation", "round_trip_variation")  # those of them it has
+FIGURES = ("ndr", "pdr", "cpu_time", *LATENCIES)  # those of them it has
 HOW_TO_READ = (
     "A share is the rate of the pods divided by that of pods in the networks of the same two nodes. Both are measured "
     "by turns, and the share has the interval of the comparison (95 % confidence). An arrow in a plot is an open end "
