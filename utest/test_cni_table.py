@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import ArgumentParser
 from dataclasses import replace
 from unittest.mock import MagicMock
 
@@ -16,7 +17,7 @@ from podperf.metrics import Measured
 from podperf.report.cni_page import AgentUse, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text, shares_plot
 from podperf.testbed.access import read_topology
 from podperf.topology import SCHEMA_PATH
-from run_command.cni_table import WAYS, chosen, searched
+from run_command.cni_table import WAYS, add_arguments, chosen, searched
 from test_host_share import compared
 
 WAY = "pod to pod, two nodes"
@@ -102,6 +103,11 @@ def test_the_bytes_of_the_encapsulation_have_a_column() -> None:
     shown = cni_text(rows, 200).partition("The networks")[2].splitlines()[2:5]
     assert [line.split()[2] for line in shown] == ["50", "0", "-"]
     assert "encapsulation, B" in cni_page(rows)
+
+
+def test_the_help_tells_what_the_command_needs_and_how_long_it_takes() -> None:
+    add_arguments(parser := ArgumentParser())
+    assert "needs root" in parser.format_help() and "minutes" in parser.format_help()
 
 
 def test_each_way_is_one_of_the_topology_that_the_command_uses() -> None:
