@@ -92,7 +92,7 @@ NODE: dict[str, Any] = {
     "status": {
         "allocatable": {"cpu": "3", "hugepages-2Mi": "128Mi", "hugepages-1Gi": "0", "intel.com/vf": "4"},
         "conditions": [{"type": "Ready", "status": "True"}],
-        "nodeInfo": {"containerRuntimeVersion": "containerd://1.6"},
+        "nodeInfo": {"containerRuntimeVersion": "containerd://1.6", "architecture": "s390x"},
         "images": [{"names": ["localhost/other:1"]}],
     },
 }
@@ -105,7 +105,7 @@ def test_a_node_shows_what_it_offers() -> None:
         "cluster",
         "node node1",
         State.OK,
-        "containerd://1.6; CPUs: 3; CPU manager: not read; hugepages-2Mi: 128Mi; intel.com/vf: 4",
+        "containerd://1.6; architecture: s390x; CPUs: 3; CPU manager: not read; hugepages-2Mi: 128Mi; intel.com/vf: 4",
     )
 
 
@@ -155,6 +155,24 @@ def test_an_image_that_nobody_fetches_must_be_there() -> None:
     assert "the image localhost/podperf/pod:1 is not there" in observe_node(NODE, settings).detail
     many = {**NODE, "status": {**NODE["status"], "images": NODE["status"]["images"] * 50}}
     assert "is not there" not in observe_node(many, settings).detail, "a kubelet tells of 50 images at most"
+
+
+@pytest.mark.parametrize(
+    ("machine", "image", "state"),
+    [
+        ("x86_64", "localhost/other:1", State.WARNING),
+        ("s390x", "localhost/other:1", State.OK),
+        ("x86_64", "registry.example.com/podperf/pod:1", State.OK),  # one name can be images of several architectures
+    ],
+)
+def test_an_image_of_this_machine_runs_on_nodes_of_its_architecture(
+    machine: str, image: str, state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    found = observe_node(NODE, KubernetesSettings(PodWishes(image)))
+    assert found.state is state
+    warning = "`podperf image build` makes localhost/other:1 for amd64 here: make it on a machine of s390x"
+    assert found.detail.endswith(warning) == (state is State.WARNING)
 
 
 @pytest.mark.parametrize(

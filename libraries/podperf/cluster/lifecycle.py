@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import platform
 import shutil
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from podperf.cluster.relay import listen
 from podperf.errors import PodperfError
 from podperf.kubernetes.api import ApiError, log_in
 from podperf.kubernetes.pod_network import PodNetwork, told_by
+from podperf.kubernetes.settings import architecture
 from podperf.ownership import Owner
 from podperf.testbed.run_lock import CLUSTER, RunLock, take
 
@@ -158,12 +158,6 @@ def _pause_image(programs: ClusterPrograms) -> Path:
     layer = layer_of([ImageFile("bin", folder=True), ImageFile("bin/busybox", program, 0o755)])
     command = ["/bin/busybox", "sleep", "2147483647"]
     return write_archive(FOLDER / "pause.tar", layout.PAUSE_IMAGE, [layer], command, architecture()).path
-
-
-def architecture() -> str:
-    """The machine's architecture as images name it."""
-    machine = platform.machine()
-    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
 def _not_ready(state: ClusterState) -> str | None:

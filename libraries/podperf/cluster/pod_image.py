@@ -23,13 +23,12 @@ from pathlib import Path
 
 from podperf.caches import digest_of, half_made
 from podperf.closed_paths import open_to_others
-from podperf.cluster.lifecycle import architecture
 from podperf.cluster.oci_archive import Archive, ImageFile, layer_of, read_archive, write_archive
 from podperf.errors import BadArguments, PodperfError, Unavailable
 from podperf.hosts.base import CommandFailed, Host
 from podperf.hosts.host_facts import parse_os_release
 from podperf.hosts.local import LocalHost
-from podperf.kubernetes.settings import DPDK_IMAGE, IMAGE, NETPERF_IMAGE, WHOLE_IMAGE
+from podperf.kubernetes.settings import DPDK_IMAGE, IMAGE, NETPERF_IMAGE, WHOLE_IMAGE, architecture
 from podperf.terminal import say
 from podperf.testers.software import TESTER_BINARY
 from podperf.virtual_worker.image import MIRROR

@@ -25,7 +25,7 @@ from podperf.kubernetes.rights import (
     READER_FILE,
     allowed,
 )
-from podperf.kubernetes.settings import ClusterSettings
+from podperf.kubernetes.settings import ClusterSettings, architecture
 from podperf.observation import Observation, State
 
 _UNKNOWN = "none that podperf recognises"
@@ -134,9 +134,10 @@ def observe_node(
     offered = status.get("allocatable", {})
     pages = [f"{name}: {amount}" for name, amount in offered.items() if name.startswith("hugepages-") and amount != "0"]
     devices = [f"{name}: {amount}" for name, amount in offered.items() if "/" in name]
-    runtime = status.get("nodeInfo", {}).get("containerRuntimeVersion", "unknown runtime")
+    node_info = status.get("nodeInfo", {})
+    runtime, kind = node_info.get("containerRuntimeVersion", "unknown runtime"), node_info.get("architecture", "?")
     said = str(policies or "CPU manager: not read")
-    facts = [runtime, f"CPUs: {offered.get('cpu', '?')}", said, *pages, *devices]
+    facts = [runtime, f"architecture: {kind}", f"CPUs: {offered.get('cpu', '?')}", said, *pages, *devices]
     why = list(_why_not(node, settings))
     if settings.wishes.cpus and policies is not None and policies.cpus != "static":
         why.append("pods of the topology ask for CPUs alone, and only the CPU manager policy `static` gives them")
@@ -158,6 +159,9 @@ def _why_not(node: Mapping[str, Any], settings: ClusterSettings) -> Iterator[str
         if offered.get(device, "0") == "0":
             yield f"{device} of {settings.key} is not offered: no device plug-in of the node has it"
     told, image = node["status"].get("images", ()), settings.wishes.image
+    kind = node["status"].get("nodeInfo", {}).get("architecture")
+    if kind not in {None, architecture()} and policy_of(image) == "Never":
+        yield f"`podperf image build` makes {image} for {architecture()} here: make it on a machine of {kind}"
     names = [name for each in told for name in each.get("names") or ()]
     never = (settings.wishes.pull_policy or policy_of(image)) == "Never"
     if never and names and image not in names and len(told) < _MOST_IMAGES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -70,6 +71,12 @@ PROPERTIES: Mapping[str, Any] = {
     },
     **pod_keys.PROPERTIES,
 }
+
+
+def architecture() -> str:
+    """This machine's architecture as images and nodes name it. `podperf image build` makes images for it."""
+    machine = platform.machine()
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
 @dataclass(frozen=True)
