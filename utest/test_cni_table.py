@@ -110,6 +110,12 @@ def test_the_help_tells_what_the_command_needs_and_how_long_it_takes() -> None:
     assert "needs root" in parser.format_help() and "minutes" in parser.format_help()
 
 
+def test_the_words_of_a_network_may_take_several_lines_of_the_page() -> None:
+    page = cni_page([replace(LIMITED, network="flannel; mode: vxlan", mtu=1450)])
+    kinds = dict(re.findall(r"<td(?: class=.(\w+).)?[^>]*>(flannel; mode: vxlan|1450)</td>", page))
+    assert {said: kind for kind, said in kinds.items()} == {"flannel; mode: vxlan": "", "1450": "n"}
+
+
 def test_each_way_is_one_of_the_topology_that_the_command_uses() -> None:
     settings = pods_of_tester(read_topology(SCHEMA_PATH.parent / "kubernetes.yaml"))
     assert settings is not None

@@ -17,6 +17,7 @@ from podperf.report.html import TableRow, element, framed, plots, table
 from podperf.report.results import figure_text
 
 FIGURES = ("ndr", "pdr", "cpu_time", *LATENCIES)  # those of them it has
+OF_WORDS = ("Network", "as the cluster shows it")  # the columns without numbers
 HOW_TO_READ = (
     "A share is the rate of the pods divided by that of pods in the networks of the same two nodes. Both are measured "
     "by turns, and the share has the interval of the comparison (95 % confidence). An arrow in a plot is an open end "
@@ -90,8 +91,7 @@ def tables(
     yield (
         "The networks",
         (
-            "Network",
-            "as the cluster shows it",
+            *OF_WORDS,
             "encapsulation, B",
             "MTU",
             "ready, s",
@@ -196,7 +196,7 @@ def _body(rows: Sequence[NetworkRow]) -> Iterator[Any]:
     yield plots(shares_plot(way, rows) for way in ways)
     for title, heads, cells in tables(rows, ON_PAGE):
         yield element("h2", title)
-        yield table(heads, map(TableRow, cells), numeric=range(1, len(heads)))
+        yield table(heads, map(TableRow, cells), numeric=[at for at, head in enumerate(heads) if head not in OF_WORDS])
     if left_out := reasons(rows):
         yield element("h2", "Not measured, or in doubt")
         yield element("ul", *(element("li", reason) for reason in left_out))
