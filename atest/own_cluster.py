@@ -91,7 +91,15 @@ def cluster(*arguments: str) -> Iterator[Api]:
 def process_of(program: str, node: str = "") -> int:
     """The first process of the cluster, or of one of its nodes, that has this program's name."""
     groups = [Path(line, node) for line in (FOLDER / GROUPS).read_text().splitlines()]
-    return min(process for process in processes(groups) if Path(f"/proc/{process}/comm").read_text().strip() == program)
+    return min(process for process in processes(groups) if _name_of(process) == program)
+
+
+def _name_of(process: int) -> str:
+    """The name of a process. Empty if it has just ended."""
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def namespaces(api: Api) -> set[str]:
