@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from attempts import first
+from machine import program_in
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes import DATA_PLANES
 from podperf.frames import PLAIN, Headers
@@ -45,9 +46,8 @@ def need(name: str) -> None:
 
 def end(pod: str, program: str) -> None:
     """Kill the process of this program that runs in a pod, or in the worker's own namespace (`worker`)."""
-    host = LocalHost()
-    inside = host.ask("ip", "netns", "pids", f"{PREFIX}{pod}").stdout.split()
-    (process,) = (each for each in inside if host.get(f"/proc/{each}/comm").decode().strip() == program)
+    inside = LocalHost().ask("ip", "netns", "pids", f"{PREFIX}{pod}").stdout.split()
+    (process,) = (each for each in inside if program_in(int(each)) == program)
     os.kill(int(process), signal.SIGKILL)
 
 

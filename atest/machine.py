@@ -76,6 +76,14 @@ def left_as_before(last: list[dict[str, object]]) -> Iterator[None]:
         assert after[what] == value, f"{what} changed"
 
 
+def program_in(process: int) -> str:
+    """The name of the program that a process runs. Empty if the process has just ended."""
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def snapshot() -> dict[str, object]:
     """Namespaces, links, processes, hugepages, cgroups, BPF programs, settings, packet filters, mounts, files."""
     return {

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from api_calls_of_a_pair import PATHS
+from machine import program_in
 from podperf.cluster.hierarchies import of_this_machine, processes
 from podperf.cluster.layout import FOLDER, ClusterNetwork
 from podperf.cluster.lifecycle import GROUPS
@@ -91,15 +92,7 @@ def cluster(*arguments: str) -> Iterator[Api]:
 def process_of(program: str, node: str = "") -> int:
     """The first process of the cluster, or of one of its nodes, that has this program's name."""
     groups = [Path(line, node) for line in (FOLDER / GROUPS).read_text().splitlines()]
-    return min(process for process in processes(groups) if _name_of(process) == program)
-
-
-def _name_of(process: int) -> str:
-    """The name of a process. Empty if it has just ended."""
-    try:
-        return Path(f"/proc/{process}/comm").read_text().strip()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
+    return min(process for process in processes(groups) if program_in(process) == program)
 
 
 def namespaces(api: Api) -> set[str]:

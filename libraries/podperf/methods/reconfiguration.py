@@ -1,9 +1,9 @@
 """Reconfiguration: the frames that a change of a running data plane costs, and the time until the rate is back.
 
 FD.io CSIT's reconfiguration tests ask this of a configuration that grows under load, and RFC 6201 of a part that is
-reset. A trial at half the NDR goes on while one thing changes in its middle. The time lost is the
-number of lost frames divided by the load (the frame-loss method of RFC 6201; CSIT calls it the effective blocked time).
-The time until the rate is back is that from the beginning of the change to the last lost frame.
+reset. A trial at half the NDR goes on while one thing changes in its middle. The time lost is the number of lost frames
+divided by the load (the frame-loss method of RFC 6201; CSIT calls it the effective blocked time). The time until the
+rate is back is that from the beginning of the change to the last lost frame.
 
 A machine loses frames without a change, too. So a trial in which nothing changes goes before each of these trials, and
 what it lost is taken off. The median of several pairs is the figure, between the smallest and the largest pair.

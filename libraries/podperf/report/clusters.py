@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import median
 
 from podperf.experiments.host_share import OF_RATES
+from podperf.methods.latency import ONE_WAY, ROUND_TRIP
 from podperf.methods.many_pairs import ManyPairs
 from podperf.metrics import METRICS, ON_PAGE, Metric
 from podperf.records import Record
@@ -17,10 +18,7 @@ from podperf.report.html import NOTHING, Html, TableRow, element, facts, table, 
 from podperf.report.method_tables import method_tables
 from podperf.report.results import figure_text, host_shares, with_applications
 
-LATENCIES = (
-    *("latency_p50", "latency_p99", "delay_variation"),
-    *("round_trip_p50", "round_trip_p99", "round_trip_variation"),
-)
+LATENCIES = (*ONE_WAY, *ROUND_TRIP)
 COLUMNS = ("mrr", "ndr", "pdr", "cpu_time", *LATENCIES)  # those of them that a test has
 HEAD_OF_SHARES = "Share of the host network"
 HOW_TO_READ = (

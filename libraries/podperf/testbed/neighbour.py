@@ -43,13 +43,13 @@ from podperf.model import (
     VirtualFunctionSettings,
 )
 from podperf.pods import POD_RUNTIMES
+from podperf.pods.forwarders.base import ORDINARY_MTU
 from podperf.testbed.machines import PodsOfChain
 from podperf.testers.base import TesterPort
 from podperf.testers.software import TESTER_BINARY, SoftwareTester
 
 PROGRAM = "podperf-tester, through one pod of the data plane routed, in both directions"
 START_TIMEOUT = 30.0  # seconds, on a CPU that a poller keeps busy
-_MTU = 1500
 # A line of /proc/net/dev (proc(5)) about an interface of this name that has sent frames.
 _HAS_SENT = r"^ *{}: *([0-9]+ +){{9}}[1-9]"
 
@@ -66,14 +66,14 @@ def start_loaded_chain(
     ends = {"near_namespace": outside.namespace, "far_namespace": inside.namespace}
     ports = []
     for port in ("left", "right"):
-        add_veth(host, near=port, far=f"n-{port}", mtu=_MTU, **ends)
+        add_veth(host, near=port, far=f"n-{port}", mtu=ORDINARY_MTU, **ends)
         ports.append(WorkerPort(f"n-{port}", mac_address(inside, f"n-{port}"), mac_address(outside, port)))
     left, right = ports
     receive_at_once(inside, left.interface, right.interface)
     pods = PodsOfChain(POD_RUNTIMES["namespaces"](host, inside), [], prefix=f"{name}-")
     roles = plan_cpus(Placement((), tuple(cpus)), 1, with_switch=False)
     where, sriov = str(RUN_DIRECTORY), VirtualFunctionSettings()
-    worker = Worker(inside, inside.namespace, left, right, pods, _MTU, roles, where, sriov)
+    worker = Worker(inside, inside.namespace, left, right, pods, ORDINARY_MTU, roles, where, sriov)
     entries = Routed().set_up(worker, Chain(Routed.name, 1), undo).entries
     tester = SoftwareTester(
         host,

@@ -24,7 +24,7 @@ from podperf.kubernetes.settings import pods_of_tester
 from podperf.model import CABLE, PORTS, Chain, Direction, Ends, FrameSize, PageSize
 from podperf.pods.base import PodProgram
 from podperf.pods.forwarders import application_named
-from podperf.pods.forwarders.base import Forwarder
+from podperf.pods.forwarders.base import ORDINARY_MTU, Forwarder
 from podperf.testbed import existing_ports, new_ports
 from podperf.testbed.joins import JOINS
 from podperf.testbed.machines import ChainNeeds, Machines, WorkerMachine, engine_for
@@ -34,8 +34,6 @@ from podperf.testbed.scenarios import Placed, Scenario, place_scenario
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testbed.worker_ports import received_by_threads
 from podperf.topology import Engine, Topology, WrongSetting
-
-ORDINARY_MTU = 1500
 
 
 class Testbed(Machines):

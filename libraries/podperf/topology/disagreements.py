@@ -176,17 +176,14 @@ def _one_machine(sound: Sound) -> bool:
 
 def _all_here(sound: Sound) -> bool:
     """Whether all workers and the tester are on this machine, and the run makes their ports."""
-    return _all_workers_are(sound, "local") and sound.value("tester", "connection") != "ssh"
+    local = all(sound.value(*worker, "connection") == "local" for worker in _workers(sound))
+    return local and sound.value("tester", "connection") != "ssh"
 
 
 def _in_virtual_row(sound: Sound) -> bool:
     """Whether the run boots all workers, or all but one, which is this machine."""
     connections = [sound.value(*worker, "connection") for worker in _workers(sound)]
     return set(connections) <= {"local", "virtual"} and "virtual" in connections and connections.count("local") <= 1
-
-
-def _all_workers_are(sound: Sound, connection: str) -> bool:
-    return all(sound.value(*worker, "connection") == connection for worker in _workers(sound))
 
 
 def _any_worker_is(sound: Sound, connection: str) -> bool:

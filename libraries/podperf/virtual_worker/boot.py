@@ -14,6 +14,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.namespaces import add_namespace
+from podperf.pods.forwarders.base import ORDINARY_MTU
 from podperf.topology import PortSettings, SshSettings, Topology, WorkerPortSettings, WorkerSettings
 from podperf.virtual_worker.image import BUILD_COMMANDS, REMEDY, Image, missing, ready_image
 
@@ -161,7 +162,6 @@ def _kernel_words(nodes: tuple[NumaNode, ...]) -> str:
 COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"))
 ADDRESS = "127.0.0.1"
 NAMESPACE = "ports"  # has the tester's two ports
-MTU = 1500  # of a cable between tester and worker on this machine, before the chain of a test
 READY = "podperf virtual worker: ready"  # the line that init.sh prints
 NOT_COMPARABLE = (
     "the worker is a virtual machine whose CPUs and network cards are emulated, so only that frames cross counts"
@@ -281,7 +281,7 @@ def _cable_to_tester(host: Host, namespace: str, side: Side, number: int, row: W
         ip(host, "link", "set", "dev", near, "netns", namespace, "name", side)
         ip(host, "-n", namespace, "link", "set", "dev", side, "up")
     else:
-        add_veth(host, near=side, near_namespace=namespace, far=near, mtu=MTU)
+        add_veth(host, near=side, near_namespace=namespace, far=near, mtu=ORDINARY_MTU)
     return PortSettings(side, namespace)
 
 
