@@ -50,10 +50,10 @@ def booted(file: Path = TOPOLOGY, kernel: KernelSettings | None = None) -> Itera
     with RunLock(), ExitStack() as undo:
         here = LocalHost()
         topology = load_topology(file, DATA_PLANES)
-        (worker,) = topology.workers
-        counted = replace(worker.counted, kernel=kernel or worker.counted.kernel)
+        first, *others = topology.workers
+        counted = replace(first.counted, kernel=kernel or first.counted.kernel)
         topology, counted_machine = session.booted(
-            replace(topology, workers=(replace(worker, counted=counted),)), here, print, undo
+            replace(topology, workers=(replace(first, counted=counted), *others)), here, print, undo
         )
         inside, *workers = machines_of(topology, here, undo)
         profiler = session.prepared(topology, counted_machine, inside)

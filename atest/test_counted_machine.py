@@ -185,6 +185,18 @@ def test_the_detail_has_every_instruction_in_its_stack_of_calls_and_in_its_listi
     assert all("net_rx_action" in stack or any("napi" in each for each in stack) for stack in forwarding)
 
 
+@pytest.mark.parametrize("join", ["vxlan", "wireguard"])
+def test_an_encapsulation_between_two_workers_costs_more_than_a_cable(join: str) -> None:
+    with booted_lab(TOPOLOGY.with_name("counted_two_workers.yaml")) as up:
+        cable, encapsulated = (
+            cost(up, partial(up.testbed.build, Chain("routed", 2, workers=2, join=each), TRAFFIC.frame))
+            for each in ("cable", join)
+        )
+    more = differences(cable.profile.functions, encapsulated.profile.functions)
+    assert encapsulated.least - cable.least > 1000
+    assert any(join in each.name or "wg_" in each.name for each in more[:20] if each.change > 0)
+
+
 @pytest.fixture(scope="module")
 def machine() -> Iterator[CountedLab]:
     """A machine for the tests below."""

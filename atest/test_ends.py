@@ -49,7 +49,11 @@ def test_a_pod_forwards_between_pods_at_the_ends() -> None:
         Chain("ovs-dpdk", 0, ends=PORT_TO_POD),
         Chain("ovs-dpdk", 1, ends=POD_TO_POD),
         Chain("memif", 0, ends=POD_TO_POD),
+        Chain("memif", 0, ends=Ends(End.CONTAINER, End.CONTAINER)),
         Chain("memif", 1, ends=PORT_TO_POD),
+        Chain("af-xdp", 0, ends=POD_TO_POD),
+        Chain("af-xdp", 0, ends=POD_TO_PORT),
+        Chain("af-xdp", 1, ends=PORT_TO_POD),
     ],
     ids=str,
 )

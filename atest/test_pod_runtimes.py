@@ -12,7 +12,8 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
 from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost
-from podperf.model import Chain, FrameSize, NetworkingModel
+from podperf.model import Chain, End, Ends, FrameSize, NetworkingModel
+from podperf.pods.forwarders.dpdk import DpdkApplication
 from podperf.pods.runc import RuncPods
 from podperf.testbed.testbed import Testbed
 from podperf.topology import PodSettings
@@ -76,6 +77,20 @@ def test_an_application_is_in_its_container(testbed: Testbed) -> None:
         process_in_container(sut)
         shown = LocalHost().ask("runc", "--root", "/run/podperf/runc/state", "list", "--quiet").stdout
         assert shown.split() == ["podperf-pod1"]
+
+
+def test_two_containers_of_one_pod_have_its_network_and_their_own_programs(testbed: Testbed) -> None:
+    need("memif")
+    with testbed.build(Chain("memif", 0, ends=Ends(End.CONTAINER, End.CONTAINER)), FrameSize.parse(64)) as sut:
+        send(sut)
+        programs = [each for each in sut.applications if isinstance(each, DpdkApplication)]
+        spaces = [Path("/proc") / str(each.process.pid) / "ns" for each in programs]
+        kinds = ("net", "mnt", "pid", "ipc", "uts")
+        shared = [kind for kind in kinds if len({(each / kind).readlink() for each in spaces}) == 1]
+        assert (len(programs), shared) == (2, ["net"])
+        assert {port["namespace"] for port in sut.tester.describe()["ports"].values()} == {"podperf-end-left"}
+        shown = LocalHost().ask("runc", "--root", "/run/podperf/runc/state", "list", "--quiet").stdout
+        assert sorted(shown.split()) == ["podperf-end-left", "podperf-end-right"]
 
 
 def test_a_killed_run_with_containers_then_clean(tmp_path: Path) -> None:

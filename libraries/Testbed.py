@@ -146,7 +146,8 @@ class Testbed:
         `workers` workers of the topology, from left to right. A `join` carries frames between them: a `cable`, an
         encapsulation on it (`vlan`, `vxlan`, `geneve`, `gre`, `ipip`, `wireguard`), or a cable with routes by `bgp`.
         Test traffic begins and ends at a `port` of the tester, or in a `pod`: the tester's program then sends and
-        receives in this pod, which is attached to the data plane. `pods` are those between the two ends.
+        receives in this pod, which is attached to the data plane. Two ends of the kind `container` are two containers
+        of one pod. `pods` are those between the two ends.
         Test frames have addresses of a `family`, and a `vlan` tag with this ID, both by default the topology's. If the
         headers do not fit into the size, frames have the smallest size into which they do. `tester_pods` is a value of
         `Pods Of The Tester On`.

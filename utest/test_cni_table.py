@@ -17,7 +17,7 @@ from podperf.metrics import Measured
 from podperf.report.cni_page import AgentUse, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text, shares_plot
 from podperf.testbed.access import read_topology
 from podperf.topology import SCHEMA_PATH
-from run_command.cni_table import WAYS, add_arguments, chosen, searched
+from run_command.cni_table import WAYS, add_arguments, chosen, refused, searched
 from test_host_share import compared
 
 WAY = "pod to pod, two nodes"
@@ -35,6 +35,13 @@ ROWS = [
     NetworkRow("bird:plain", 19.0, 640_000_000, {WAY: SHARE}, reason="interrupted"),
     NetworkRow("cilium:tunnel", reason="this kernel has no VXLAN"),
 ]
+
+
+def test_policies_are_measured_where_the_network_enforces_them() -> None:
+    measured = {each.title for each in chosen([]) if all(not refused(way, each) for way in WAYS)}
+    assert {name.partition(":")[0] for name in measured} == {"cilium", "kube-router"}
+    (policies,) = {way.title for way in WAYS for each in chosen(["plain"]) if refused(way, each)}
+    assert policies == "pod to pod, 100 policies"
 
 
 @pytest.mark.parametrize("made", [cni_markdown(ROWS), cni_text(ROWS, 200), cni_text(ROWS, 40)])

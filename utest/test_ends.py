@@ -127,7 +127,6 @@ def test_pods_of_two_workers_are_joined_as_their_chains_are() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("af-xdp", "ports in user space"),
         ("vpp-l2patch", "ports in user space"),
         ("sriov", "ports in user space"),
         ("docker", "translates the addresses"),
@@ -179,6 +178,62 @@ def test_a_program_of_the_pod_carries_frames_to_the_memif(pods: int) -> None:
     devices = [re.findall(r"iface=(\w+)|role=(\w+)", programs[f"end-{side}"]) for side in ("left", "right")]
     assert devices == [[("net1", ""), ("", "server")], [("", "client"), ("net2", "")]]
     assert sum("net_memif" in line for line in lines) == 2 + pods
+
+
+@pytest.mark.parametrize(
+    ("ends", "pods", "programs"),
+    [
+        (POD_TO_POD, 0, {"end-left": ["net1", "net2"], "end-right": ["net1", "net2"]}),
+        (POD_TO_PORT, 0, {"end-left": ["net1", "net2"]}),
+        (PORT_TO_POD, 0, {"end-right": ["net1", "net2"]}),
+        (PORT_TO_POD, 1, {"pod1": ["net1", "net2"], "end-right": ["net1", "net2"]}),
+    ],
+)
+def test_a_program_of_the_pod_carries_frames_to_its_sockets(
+    ends: Ends, pods: int, programs: dict[str, list[str]]
+) -> None:
+    lines = commands(Chain("af-xdp", pods, "testpmd-macswap", ends=ends))
+    found = started(lines)
+    assert {name: re.findall(r"iface=(\w+)", line) for name, line in found.items()} == programs
+    assert ["mode=io" in found[name] for name in programs] == [name.startswith("end") for name in programs]
+    # The worker's two ports are in the outermost pods, and a veth pair is between two pods.
+    assert sum(" netns podperf-" in line and " name net" in line for line in lines if " set dev w-" in line) == (
+        2 - (pods > 0)
+    )
+    assert sum("name net2" in line and "peer name net1" in line for line in lines) == len(programs) - 1
+
+
+CONTAINERS = Ends(End.CONTAINER, End.CONTAINER)
+
+
+def test_two_containers_of_one_pod_share_its_network_and_a_memif() -> None:
+    lines = commands(Chain("memif", 0, ends=CONTAINERS))
+    assert opened(lines) == "--left left@podperf-end-left --right right@podperf-end-left"
+    assert {name for line in lines if (name := line.partition("netns add podperf-")[2])} == {"worker", "end-left"}
+    programs = [line for line in lines if "dpdk-testpmd --" in line]
+    assert [line.partition("] ")[0] for line in programs] == ["[podperf-end-left"] * 2
+    assert [re.findall(r"iface=(\w+)|role=(\w+)", line) for line in programs] == [
+        [("net1", ""), ("", "server")],
+        [("", "client"), ("net2", "")],
+    ]
+    bare = commands(Chain("wire", 0, ends=CONTAINERS))
+    assert opened(bare) == "--left left@podperf-tester-left --right right@podperf-tester-left"
+
+
+@pytest.mark.parametrize(
+    ("chain", "refusal", "reason"),
+    [
+        (Chain("linux-bridge", 0, ends=CONTAINERS), Unavailable, "joins no containers of one pod"),
+        (Chain("memif", 1, ends=CONTAINERS), PodperfError, "no other pod and no second worker"),
+        (Chain("memif", 0, ends=Ends(left=End.CONTAINER)), PodperfError, "if the other end is a container"),
+    ],
+    ids=str,
+)
+def test_what_is_not_between_two_containers_of_one_pod_is_refused(
+    chain: Chain, refusal: type[PodperfError], reason: str
+) -> None:
+    with pytest.raises(refusal, match=reason):
+        commands(chain)
 
 
 def test_a_memif_needs_two_pods() -> None:

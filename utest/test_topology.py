@@ -302,10 +302,22 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "workers: [{connection: virtual}, "
     "{connection: ssh, ssh: {address: a}, ports: {left: {interface: a}, right: {interface: b}}}]": (
         "3: workers[0].connection: found 'virtual'; "
-        "allowed: ssh for each of several workers, local for all of them, or virtual for all but one local one"
+        "allowed: ssh for each of several workers, local or counted for all, or virtual for all but one local one"
     ),
     "workers: [{connection: counted}]\ntester: {connection: ssh, ssh: {address: a}}": (
         "4: tester.connection: found 'ssh'; allowed: local with a counted machine, which has the tester inside"
+    ),
+    "workers: [{connection: counted}, {connection: local}]": (
+        "3: workers[0].connection: found 'counted'; "
+        "allowed: ssh for each of several workers, local or counted for all, or virtual for all but one local one",
+        "3: workers[1].connection: found 'local'; "
+        "allowed: ssh for each of several workers, local or counted for all, or virtual for all but one local one",
+    ),
+    "workers: [{connection: counted}, {connection: counted, counted: {detail: true}}]\n"
+    "tester: {type: trex, settings: {server: {directory: /t}}}": (
+        "3: workers[1].counted: found settings of a counted machine; "
+        "allowed: only for the first worker, as one counted machine has all of them",
+        "4: tester.type: found 'trex'; allowed: software with `connection: counted`",
     ),
     "workers: [{connection: counted}]\ntester: {type: trex, settings: {server: {directory: /t}}}": (
         "4: tester.type: found 'trex'; allowed: software with `connection: counted`"
@@ -323,13 +335,13 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "workers: {cpus: 1}": "3: workers: found a mapping; allowed: a list of 1 to 8",
     "workers:\n  - {cpus: 1}\n  - {connection: virtual}": (
         "4: workers[0].connection: found nothing; "
-        "allowed: ssh for each of several workers, local for all of them, or virtual for all but one local one",
+        "allowed: ssh for each of several workers, local or counted for all, or virtual for all but one local one",
         "5: workers[1].connection: found 'virtual'; "
-        "allowed: ssh for each of several workers, local for all of them, or virtual for all but one local one",
+        "allowed: ssh for each of several workers, local or counted for all, or virtual for all but one local one",
     ),
     "workers: [{connection: local}, {connection: virtual}, {connection: local}]": tuple(
         f"3: workers[{number}].connection: found '{connection}'; "
-        "allowed: ssh for each of several workers, local for all of them, or virtual for all but one local one"
+        "allowed: ssh for each of several workers, local or counted for all, or virtual for all but one local one"
         for number, connection in enumerate(("local", "virtual", "local"))
     ),
     "workers: [{connection: local, ports: {left: {interface: a}}}, {connection: virtual}]\n"

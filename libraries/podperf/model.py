@@ -561,10 +561,11 @@ class End(StrEnum):
 
     PORT = "port"  # of the tester: a host outside of the worker
     POD = "pod"  # of the worker, attached to the data plane as its pods are
+    CONTAINER = "container"  # one of two of the same pod: the other one is the other end
 
     @property
     def words(self) -> str:
-        """`a port` or `a pod`."""
+        """`a port`, `a pod` or `a container`."""
         return f"a {self.value}"
 
 
@@ -583,12 +584,17 @@ class Ends:
     @property
     def in_pods(self) -> bool:
         """Whether an end is in a pod."""
-        return self.pods > 0
+        return self.containers > 0
 
     @property
-    def pods(self) -> int:
-        """The number of ends that are in pods."""
-        return (self.left, self.right).count(End.POD)
+    def containers(self) -> int:
+        """The number of ends that are in pods, each in a container of its own."""
+        return sum(end is not End.PORT for end in self.by_side.values())
+
+    @property
+    def in_one_pod(self) -> bool:
+        """Whether an end is a container of the pod of the other end."""
+        return End.CONTAINER in self.by_side.values()
 
     def __str__(self) -> str:
         """`from a pod to a port`."""

@@ -18,6 +18,7 @@ from podperf.cluster import hierarchies, lifecycle
 from podperf.cluster.layout import ClusterNetwork, ClusterPrograms
 from podperf.cluster.lifecycle import ClusterState
 from podperf.cluster.parts import ALL_NETWORKS, network_named, ready_programs
+from podperf.cluster.parts.network_policies import NetworkPolicies
 from podperf.cluster.pod_image import POD, ready_image
 from podperf.errors import ExitCode, PodperfError, Unavailable
 from podperf.experiments.contender import SMALLEST
@@ -96,6 +97,12 @@ def main(options: Namespace) -> int:
     return ExitCode.NOT_DONE if any(row.reason for row in found) else ExitCode.FINE
 
 
+def refused(way: ClusterWay, network: ClusterNetwork) -> str:
+    """The reason why this network cannot be measured this way, or empty."""
+    enforces = NetworkPolicies.name in network.replaces()
+    return "" if enforces or "network_policies" not in way.pods else "this network enforces no NetworkPolicies"
+
+
 def chosen(names: Sequence[str]) -> list[ClusterNetwork]:
     """The networks of these names, each once. All without names."""
     return list(dict.fromkeys(map(network_named, names))) or list(ALL_NETWORKS)
@@ -126,7 +133,8 @@ def _measure(wanted: ClusterNetwork, folder: Path, row: NetworkRow) -> None:
                 network, row.mtu = _network(run)
                 row.network, row.encapsulation_bytes = network.words, network.encapsulation_bytes
                 for way in WAYS:
-                    row.shares[way.title] = _compared(way, run, folder)
+                    reason = refused(way, wanted)
+                    row.shares[way.title] = HostShare(reason=reason) if reason else _compared(way, run, folder)
             row.seconds = time.monotonic() - began
         row.reason = ""
     except PodperfError as error:

@@ -1,9 +1,10 @@
 *** Settings ***
-Documentation    Traffic that begins or ends in a pod: the scenarios Pod2Pod, Pod2External and External2Pod of versions
-...              05 and 07 of the draft and of ETSI TST 009. The tester's program sends and receives in the pods. Its
-...              port is a host outside of the worker. No pod forwards between the two ends. A pod of ovs-dpdk or memif
-...              has a port in user space (vhost-user, memif). A program of the pod carries frames between this port and
-...              the tester's interface. So the rates of such rows are lower bounds of the data plane.
+Documentation    Traffic that begins or ends in a pod: the scenarios Pod2Pod, Pod2External, External2Pod and
+...              Container2Container (two containers of one pod) of versions 05 and 07 of the draft and of ETSI TST 009.
+...              The tester's program sends and receives in the pods. Its port is a host outside of the worker. No pod
+...              forwards between the two ends. A pod of ovs-dpdk, memif or af-xdp has a port in user space (vhost-user,
+...              memif, AF_XDP). A program of the pod carries frames between this port and the tester's interface. So
+...              the rates of such rows are lower bounds of the data plane.
 
 Resource         ../../resources/networking_model.resource
 
@@ -96,6 +97,18 @@ XDP redirect, from host to pod, 64 B             xdp-redirect    port        pod
     [Tags]    ebpf    xdp-redirect    external2pod    64B
 XDP redirect, from host to pod, 1518 B           xdp-redirect    port        pod          1518
     [Tags]    ebpf    xdp-redirect    external2pod    1518B
+AF_XDP, from pod to pod, 64 B                    af-xdp          pod         pod          64
+    [Tags]    ebpf    af-xdp    pod2pod    64B
+AF_XDP, from pod to pod, 1518 B                  af-xdp          pod         pod          1518
+    [Tags]    ebpf    af-xdp    pod2pod    1518B
+AF_XDP, from pod to host, 64 B                   af-xdp          pod         port         64
+    [Tags]    ebpf    af-xdp    pod2external    64B
+AF_XDP, from pod to host, 1518 B                 af-xdp          pod         port         1518
+    [Tags]    ebpf    af-xdp    pod2external    1518B
+AF_XDP, from host to pod, 64 B                   af-xdp          port        pod          64
+    [Tags]    ebpf    af-xdp    external2pod    64B
+AF_XDP, from host to pod, 1518 B                 af-xdp          port        pod          1518
+    [Tags]    ebpf    af-xdp    external2pod    1518B
 OVS-DPDK, from pod to pod, 64 B                  ovs-dpdk        pod         pod          64
     [Tags]    user-space    ovs-dpdk    pod2pod    64B
 OVS-DPDK, from pod to pod, 1518 B                ovs-dpdk        pod         pod          1518
@@ -112,3 +125,7 @@ Memif, from pod to pod, 64 B                     memif           pod         pod
     [Tags]    user-space    memif    pod2pod    64B
 Memif, from pod to pod, 1518 B                   memif           pod         pod          1518
     [Tags]    user-space    memif    pod2pod    1518B
+Memif, between containers of a pod, 64 B         memif           container   container    64
+    [Tags]    user-space    memif    container2container    64B
+Memif, between containers of a pod, 1518 B       memif           container   container    1518
+    [Tags]    user-space    memif    container2container    1518B

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from podperf.dataplanes.base import DataPlane, PodQueues, RunningDataPlane, Worker, refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
-from podperf.dataplanes.polling_pods import PollingPods, receive_threads, together
+from podperf.dataplanes.polling_pods import PollingPods, forwarder_in, receive_threads, together
 from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES, leave_queues_each, start_pods_with_ports
 from podperf.hosts.base import Host
 from podperf.hosts.linux import write_attribute
@@ -22,7 +22,7 @@ from podperf.kernel.threads import dedicate_receive_processing
 from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Pod
 from podperf.pods.cni import CniPlugins
-from podperf.pods.forwarders import FORWARDERS, forwarder_of
+from podperf.pods.forwarders import FORWARDERS
 from podperf.pods.forwarders.base import Application
 from podperf.pods.forwarders.dpdk import missing_drivers
 
@@ -33,6 +33,8 @@ class AfXdp(DataPlane):
     name: ClassVar[str] = "af-xdp"
     takes_tags: ClassVar[bool] = True
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
+    no_end_in_pod: ClassVar[str] = ""
+    program_at_ends: ClassVar[bool] = True
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
     pod_queues: ClassVar[PodQueues] = PodQueues.BY_CARD
     program_capabilities: ClassVar[tuple[str, ...]] = AF_XDP_CAPABILITIES
@@ -66,7 +68,7 @@ class AfXdp(DataPlane):
             devices = [
                 f"net_af_xdp{port},iface=net{port + 1}{several},busy_budget={self.busy_budget}" for port in (0, 1)
             ]
-            polling.launch(forwarder_of(chain), pod, devices)
+            polling.launch(forwarder_in(worker, chain, pod), pod, devices)
         polling.begin()
         receiving = (receive_threads(worker.host, interface, *own) for interface, own in outer.items())
         return polling.running(

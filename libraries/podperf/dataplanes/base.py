@@ -143,10 +143,15 @@ class EndInPod:
     pods: PodStarter
     mtu: int
     opposite: WorkerPort | None = None  # the other port of the worker if there is one, and no pod between both
+    neighbour: Pod | None = None  # the container at the other end, if both are containers of one pod
 
     def over_veth(self, undo: ExitStack) -> AttachedPod:
         """The pod on one end of a veth pair. The other end is a port of the worker like any other."""
-        pod = self.pods.start(f"end-{self.side}", [], undo)
+        name = f"end-{self.side}"
+        if self.neighbour is None:
+            pod = self.pods.start(name, [], undo)
+        else:
+            pod = self.pods.start_beside(self.neighbour, name, undo)
         pod.add_veth(self.side, self.worker, self.port, self.mtu)
         port = WorkerPort(self.port, mac_address(self.worker, self.port), pod.interfaces[self.side].mac)
         return AttachedPod(pod, port)
@@ -247,6 +252,9 @@ class DataPlane(Protocol):
     program_at_ends: ClassVar[bool] = False
     """Whether a pod at an end has a port in user space. A program of the pod then carries frames between this port and
     the interface through which the tester's program sends and receives. Rates include the work of this program."""
+
+    joins_containers: ClassVar[bool] = False
+    """Whether it carries frames between two containers of one pod, which share the network of their pod."""
 
     forwarders: ClassVar[Sequence[str]]
     """The programs that can forward in a pod (podperf.pods.forwarders). The first one is the default."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker, refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
-from podperf.dataplanes.polling_pods import PollingPods, receive_threads, together
+from podperf.dataplanes.polling_pods import PollingPods, forwarder_in, receive_threads, together
 from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES, leave_queues_each, start_pods_with_ports
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
@@ -22,14 +22,15 @@ from podperf.kernel.thread_time import kernel_users
 from podperf.kernel.threads import dedicate_receive_processing
 from podperf.model import Chain, NetworkingModel
 from podperf.pods.cni import CniPlugins
-from podperf.pods.forwarders import FORWARDERS, USUAL, forwarder_of
+from podperf.pods.forwarders import FORWARDERS
 from podperf.pods.forwarders.dpdk import memif_device, missing_drivers
 
 
 class Memif(DataPlane):
     """One memif for each segment between two pods. The pod on the left is its server.
 
-    A pod at an end has a port of the worker like the first and the last pod of a chain.
+    A pod at an end has a port of the worker like the first and the last pod of a chain. Two containers of one pod are
+    joined as two pods are.
     """
 
     name: ClassVar[str] = "memif"
@@ -38,6 +39,7 @@ class Memif(DataPlane):
     least_pods: ClassVar[int] = 2
     no_end_in_pod: ClassVar[str] = ""
     program_at_ends: ClassVar[bool] = True
+    joins_containers: ClassVar[bool] = True
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
     program_capabilities: ClassVar[tuple[str, ...]] = AF_XDP_CAPABILITIES  # of the first and the last pod
 
@@ -46,7 +48,7 @@ class Memif(DataPlane):
         return missing_drivers(host, "net_memif", "net_af_xdp") or CniPlugins(host).missing("host-device")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        if (count := chain.pods + chain.ends.pods) < self.least_pods:
+        if (count := chain.pods + chain.ends.containers) < self.least_pods:
             raise Unavailable(f"{chain}: a memif joins two pods, and there is one")
         refuse_large_frames(worker.mtu, "memif")
         leave_queues_each(worker)
@@ -63,8 +65,7 @@ class Memif(DataPlane):
                 left = memif_device(0, "client", sockets[place])
             if pod is not pods[-1]:
                 right = memif_device(1, "server", sockets[place + 1])
-            at_end = pod in (worker.left.end_pod, worker.right.end_pod)
-            polling.start(FORWARDERS[USUAL] if at_end else forwarder_of(chain), pod, [left, right])
+            polling.start(forwarder_in(worker, chain, pod), pod, [left, right])
         receiving = [receive_threads(worker.host, interface, cpu) for interface, cpu in outer.items()]
         first, *others = polling.pollers()
 

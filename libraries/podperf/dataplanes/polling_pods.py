@@ -16,6 +16,7 @@ from podperf.kernel.thread_time import CpuUser
 from podperf.kernel.threads import threads_named
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod
+from podperf.pods.forwarders import FORWARDERS, USUAL, forwarder_of
 from podperf.pods.forwarders.base import POD_MEMORY, Application, Forwarder, Share
 
 Pollers = Mapping[int, Sequence[int]]
@@ -104,9 +105,15 @@ class PollingPods:
         )
 
 
+def forwarder_in(worker: Worker, chain: Chain, pod: Pod) -> Forwarder:
+    """The program that forwards in a pod of the chain, or carries frames unchanged in a pod at its end."""
+    at_end = any(pod is each for _, each in worker.ports_to_ends.values())
+    return FORWARDERS[USUAL] if at_end else forwarder_of(chain)
+
+
 def memories(switch_memory: int, chain: Chain) -> list[int]:
     """MiB that each process of a chain on one worker has in hugepages, at most: the switch (0: none), and each pod."""
-    return [*([switch_memory] if switch_memory else []), *[POD_MEMORY] * (chain.all_pods + chain.ends.pods)]
+    return [*([switch_memory] if switch_memory else []), *[POD_MEMORY] * (chain.all_pods + chain.ends.containers)]
 
 
 def _by_cpu(cpus: Sequence[int], threads: Sequence[int]) -> Pollers:

@@ -20,6 +20,9 @@ from podperf.pods.base import Attachment, Pod
 AF_XDP_CAPABILITIES = ("IPC_LOCK", "NET_ADMIN", "NET_RAW", "SYS_ADMIN")
 
 
+_NAMES = {"left": "net1", "right": "net2"}  # of the worker's ports in pods
+
+
 def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
     """Take both ports from the kernel until `undo`. Returns the PCI addresses of `left` and `right`.
 
@@ -47,7 +50,7 @@ def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
 
 def start_pods_with_ports(worker: Worker, count: int, undo: ExitStack) -> tuple[list[Pod], Mapping[str, Host]]:
     """The pods with those at the ends, and the hosts of the worker's ports now. The first pod has the left port as its
-    net1, and the last pod the right port as its net2.
+    net1, and the last pod the right port as its net2. One pod alone has both.
 
     The CNI plug-in `host-device` moves a port. The port's receive thread ends, and a new one starts on any CPU.
     """
@@ -57,8 +60,11 @@ def start_pods_with_ports(worker: Worker, count: int, undo: ExitStack) -> tuple[
         attachments += [_attachment("net2", worker.right)] if number == count and "right" not in at_ends else []
         pods.append(worker.pods.start(f"pod{number}", attachments, undo))
     for side, (port, pod) in at_ends.items():
-        move_into_pod(worker, port, pod, "net1" if side == "left" else "net2")
+        move_into_pod(worker, port, pod, _NAMES[side])
         pods.insert(0 if side == "left" else len(pods), pod)
+    if not count and len(pods) == 1:
+        (side,) = _NAMES.keys() - at_ends
+        move_into_pod(worker, worker.left if side == "left" else worker.right, pods[0], _NAMES[side])
     return pods, {"net1": pods[0].host, "net2": pods[-1].host}
 
 

@@ -111,7 +111,7 @@ def _chain_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
             yield sound.document.problem((*here, "chain", "data_plane"), f"found nothing; allowed: {known}")
         return
     forwarder, pods, ends = (_key_of_chain(sound, here, key) for key in ("forwarder", "pods", "ends"))
-    least = 0 if End.POD in (ends or {}).values() else kind.least_pods
+    least = 0 if any(end != End.PORT for end in (ends or {}).values()) else kind.least_pods
     for key, wrong, allowed in (
         ("forwarder", forwarder is not None and forwarder not in kind.forwarders, ", ".join(kind.forwarders)),
         ("pods", pods is not None and pods < least, f"{least} or more"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from podperf.allocation import UNLIMITED, PodLimits
+from podperf.errors import Unavailable
 from podperf.hosts.base import Host, Process
 from podperf.hosts.namespaces import NetworkNamespace
 from podperf.kernel.sriov import PhysicalFunction
@@ -90,6 +91,10 @@ class PodStarter(Protocol):
 
     def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Pod:
         """Start a pod with these interfaces. `undo` removes the pod and the interfaces."""
+
+    def start_beside(self, pod: Pod, name: str, undo: ExitStack) -> Pod:
+        """Start another container of a pod. Both have the network of the pod in common, and each its own programs."""
+        raise Unavailable("podperf starts no second container of a pod with this pod runtime")
 
     def give_functions(
         self, ports: Mapping[str, Sequence[PhysicalFunction]], undo: ExitStack

@@ -12,7 +12,7 @@ from podperf.hosts.linux import add_address, add_veth, mac_address, package_vers
 from podperf.hosts.namespaces import PREFIX, NetworkNamespace, add_namespace
 from podperf.kernel import control_groups
 from podperf.kernel.control_groups import ControlGroup
-from podperf.pods.base import Attachment, PodInterface, PodRuntime
+from podperf.pods.base import Attachment, Pod, PodInterface, PodRuntime
 from podperf.pods.cni import PLUGIN_DIRECTORY, CniPlugins
 
 
@@ -102,6 +102,9 @@ class NamespacePods(PodRuntime):
         pod = NetworkedPod(name, add_namespace(self._machine, name, undo), group)
         self._networks.attach(pod, attachments, undo)
         return pod
+
+    def start_beside(self, pod: Pod, name: str, undo: ExitStack) -> NetworkedPod:
+        return NetworkedPod(name, pod.host)
 
     def describe(self) -> Mapping[str, Any]:
         # A pod with limits tells them itself.

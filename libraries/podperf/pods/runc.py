@@ -21,7 +21,7 @@ from podperf.hosts.namespaces import PREFIX, NetworkNamespace, name_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import control_groups
 from podperf.kernel.control_groups import ControlGroup
-from podperf.pods.base import Attachment, PodRuntime
+from podperf.pods.base import Attachment, Pod, PodRuntime
 from podperf.pods.networks import NetworkedPod, PodNetworks
 
 BUNDLES, STATE = f"{RUN_DIRECTORY}/runc/bundles", f"{RUN_DIRECTORY}/runc/state"
@@ -71,18 +71,22 @@ class RuncPods(PodRuntime):
         self, name: str, attachments: Sequence[Attachment], undo: ExitStack, limits: PodLimits = UNLIMITED
     ) -> RuncContainer:
         group = control_groups.make_group(self._machine, PREFIX + name, limits, undo) if limits else None
-        bundle = f"{BUNDLES}/{name}"
-        # A file of an earlier container of this name would have the number of a process that is somebody else's now.
-        self._machine.do("rm", "-rf", bundle)
-        self._machine.do("mkdir", "-p", f"{bundle}/rootfs")
-        self._machine.put(json.dumps(configuration(self._machine)).encode(), f"{bundle}/config.json")
-        process = self._start(name, bundle, undo)
+        process = self._start(name, configuration(self._machine), undo)
         pod = RuncContainer(name, name_namespace(self._machine, name, process, undo), self._machine, group)
         self._networks.attach(pod, attachments, undo)
         return pod
 
-    def _start(self, name: str, bundle: str, undo: ExitStack) -> int:
-        """Start the container until `undo`. Returns its first process, by the number that the worker gives it."""
+    def start_beside(self, pod: Pod, name: str, undo: ExitStack) -> RuncContainer:
+        self._start(name, configuration(self._machine, pod.host), undo)
+        return RuncContainer(name, pod.host, self._machine)
+
+    def _start(self, name: str, settings: Mapping[str, Any], undo: ExitStack) -> int:
+        """Start a container until `undo`. Returns its first process, by the number that the worker gives it."""
+        bundle = f"{BUNDLES}/{name}"
+        # A file of an earlier container of this name would have the number of a process that is somebody else's now.
+        self._machine.do("rm", "-rf", bundle)
+        self._machine.do("mkdir", "-p", f"{bundle}/rootfs")
+        self._machine.put(json.dumps(settings).encode(), f"{bundle}/config.json")
         # The first process ends when its input does: with this program, however that ends. The kernel then ends all
         # other processes of the container, and runc forgets the container. So runc must not be killed before that.
         arguments = ("run", "--bundle", bundle, "--pid-file", f"{bundle}/pid", PREFIX + name)
@@ -121,10 +125,11 @@ class RuncContainer(NetworkedPod):
         return process
 
 
-def configuration(machine: Host) -> dict[str, Any]:
-    """The `config.json` of a container (OCI runtime specification 1.0.2)."""
+def configuration(machine: Host, network: NetworkNamespace | None = None) -> dict[str, Any]:
+    """The `config.json` of a container (OCI runtime specification 1.0.2). It has a network of its own, or this one."""
     folders = machine.ask("ls", "-d", *PROGRAMS, check=False, assumed="").stdout.split()
     capabilities = _capabilities(machine.ask("setpriv", "--dump", assumed="").stdout)
+    shared = {"type": "network", **({} if network is None else {"path": f"/run/netns/{network.namespace}"})}
     return {
         "ociVersion": "1.0.2",
         "process": {
@@ -144,7 +149,7 @@ def configuration(machine: Host) -> dict[str, Any]:
             _bind(str(RUN_DIRECTORY), "rw"),  # sockets between pods, and to the switch
             *(_bind(folder, "ro") for folder in folders),
         ],
-        "linux": {"namespaces": [{"type": kind} for kind in ("network", "pid", "mount", "ipc", "uts")]},
+        "linux": {"namespaces": [shared, *({"type": kind} for kind in ("pid", "mount", "ipc", "uts"))]},
     }
 
 

@@ -82,10 +82,9 @@ SECTIONS = (
         "Networking Models",
         "The way from NIC to pod decides the performance: five models.",
         "The five models. The network of a Kubernetes cluster, of whichever model: between two pods, and through a "
-        "Service. Traffic that begins or ends in a pod: Pod2Pod, Pod2External and External2Pod of versions 05 and 07. "
-        "Container2Container of these versions is not covered: two containers of a pod share one network, where the "
-        "sender's CPU does all the work for a frame, so that a rate would be that of the tester. BMP2VMP and VMP2VMP "
-        "are chains on two workers (section 4.2.5), of which one or both are virtual machines.",
+        "Service. Traffic that begins or ends in a pod: Pod2Pod, Pod2External, External2Pod and, by memif, "
+        "Container2Container of versions 05 and 07. BMP2VMP and VMP2VMP are chains on two workers (section 4.2.5), of "
+        "which one or both are virtual machines.",
     ),
     Section(
         "4.1.1",

@@ -253,6 +253,10 @@ class PodsOfChain(PodStarter):
         self._started.append(pod)
         return pod
 
+    def start_beside(self, pod: Pod, name: str, undo: ExitStack) -> Pod:
+        self._started.append(beside := self._runtime.start_beside(pod, self._prefix + name, undo))
+        return beside
+
     def give_functions(
         self, ports: Mapping[str, Sequence[PhysicalFunction]], undo: ExitStack
     ) -> Mapping[str, Sequence[str]] | None:

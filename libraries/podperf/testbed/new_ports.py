@@ -38,14 +38,17 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, ends: End
     """
     worker, outside = machines.workers[0], _outside(machines, ends, name, undo)
 
-    def placed(side: str, end: End) -> NewEnd:
+    def placed(side: str, end: End, neighbour: NewEnd | None = None) -> NewEnd:
         if end is End.PORT:
             return NewEnd(side, outside[0])
+        if end is End.CONTAINER and neighbour is not None:
+            return replace(neighbour, side=side)
         where = add_namespace(worker.host, f"{name}-worker-{side}", undo)
         pod = _pods(machines, worker, where, None).start(f"{name}-{side}", [], undo)
         return NewEnd(side, pod.host, pod)
 
-    left, right = (placed(*each) for each in ends.by_side.items())
+    left = placed("left", ends.left)
+    right = placed("right", ends.right, left)
     namespaces = {"near_namespace": left.host.namespace, "far_namespace": right.host.namespace}
     add_veth(machines.tester_host, near=left.side, far=right.side, mtu=mtu, **namespaces)
     tester = undo.enter_context(_tester(machines, (left, right), engine_for(engine, mtu)))
@@ -76,7 +79,7 @@ def set_up(
     parts = [PartOfChain.on(*each) for each in zip(used, workers, running, strict=True)]
     for machine, part in zip(used, parts, strict=True):
         if machine.settings.counts_instructions and part.site is not None:
-            change_chain(part.site, machine.settings.counted)
+            change_chain(part.site, used[0].settings.counted)  # all workers are in one counted machine
     return _between(ends, chain, tester, parts, entries, machines, needs.headers, seconds)
 
 
@@ -133,9 +136,9 @@ def _workers(
     for place in range(len(used) - 1):
         near, far = (hosts[place], names[place][1]), (hosts[place + 1], names[place + 1][0])
         rights[place], lefts[place + 1] = _cable(machines, near, far, needs.port_mtu)
-    ends = {}
+    ends: dict[str, NewEnd] = {}
     outermost = (("left", chain.ends.left, 0, lefts), ("right", chain.ends.right, len(used) - 1, rights))
-    for side, end, place, ports in sorted(outermost, key=lambda each: each[1] is End.POD):
+    for side, end, place, ports in sorted(outermost, key=lambda each: each[1] is not End.PORT):
         host, name = hosts[place], names[place][side == "right"]
         if end is End.PORT:
             ends[side] = NewEnd(side, outside[0])
@@ -143,7 +146,8 @@ def _workers(
         else:
             opposite = (rights if side == "left" else lefts).get(place) if not chain.parts[place].pods else None
             starter = _pods(machines, used[place], host, needs.program)
-            wanted = EndInPod(side, name, host, starter, needs.port_mtu, opposite)
+            neighbour = ends["left"].pod if end is End.CONTAINER and side == "right" else None
+            wanted = EndInPod(side, name, host, starter, needs.port_mtu, opposite, neighbour)
             attached = data_plane.start_end(wanted, undo)
             ends[side] = NewEnd(side, attached.pod.host, attached.pod, attached.takes_xdp)
             ports[place] = replace(attached.port, end_pod=attached.pod)

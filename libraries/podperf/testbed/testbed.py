@@ -21,7 +21,7 @@ from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
 from podperf.kubernetes.settings import pods_of_tester
-from podperf.model import CABLE, PORTS, Chain, Direction, Ends, FrameSize, PageSize
+from podperf.model import CABLE, PORTS, Chain, Direction, End, Ends, FrameSize, PageSize
 from podperf.pods.base import PodProgram
 from podperf.pods.forwarders import application_named
 from podperf.pods.forwarders.base import ORDINARY_MTU, Forwarder
@@ -96,8 +96,24 @@ class Testbed(Machines):
             )
         if kind.no_end_in_pod:
             raise Unavailable(f"no end of {chain.data_plane} is in a pod: {kind.no_end_in_pod}")
+        if chain.ends.in_one_pod:
+            self._demand_containers(chain, kind)
         if reason := self.runtime.unavailable(self.workers[0].host):
             raise Unavailable(reason)
+
+    @staticmethod
+    def _demand_containers(chain: Chain, kind: type[DataPlane]) -> None:
+        """Raises an error with the reason if no two containers of one pod can be the ends of this chain."""
+        if set(chain.ends.by_side.values()) != {End.CONTAINER} or chain.pods or chain.workers > 1:
+            raise PodperfError(
+                f"{chain}: a container is an end of a chain if the other end is a container of the same pod, and no "
+                "other pod and no second worker is between the two"
+            )
+        if not kind.joins_containers:
+            raise Unavailable(
+                f"{chain.data_plane} joins no containers of one pod: they share the network of their pod, so that "
+                "their frames do not leave it"
+            )
 
     def _demand_drivers(self, chain: Chain, kind: type[DataPlane]) -> None:
         """Raises Unavailable with the reason if a worker of this chain lacks something."""
@@ -338,7 +354,7 @@ def _application(chain: Chain) -> Forwarder | None:
 def _pods_with_cpus(chain: Chain) -> int:
     """The number of pods with CPUs of their own on one worker: those of the chain, and pods at an end with a program of
     their own."""
-    return chain.all_pods + (chain.ends.pods if DATA_PLANES[chain.data_plane].program_at_ends else 0)
+    return chain.all_pods + (chain.ends.containers if DATA_PLANES[chain.data_plane].program_at_ends else 0)
 
 
 def _mtu(frame: FrameSize, headers: Headers = PLAIN) -> int:

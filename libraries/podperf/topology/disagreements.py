@@ -186,6 +186,11 @@ def _in_virtual_row(sound: Sound) -> bool:
     return set(connections) <= {"local", "virtual"} and "virtual" in connections and connections.count("local") <= 1
 
 
+def _in_counted_machine(sound: Sound) -> bool:
+    """Whether one counted machine has all workers."""
+    return all(sound.value(*worker, "connection") == "counted" for worker in _workers(sound))
+
+
 def _any_worker_is(sound: Sound, connection: str) -> bool:
     return any(sound.value(*worker, "connection") == connection for worker in _workers(sound))
 
@@ -209,10 +214,11 @@ def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
 
 def _worker_disagreements(sound: Sound, worker: Pointer, *, of_several: bool) -> Iterator[Problem]:
     connection = sound.value(*worker, "connection")
-    if of_several and not (connection == "ssh" or (connection == "virtual" and _in_virtual_row(sound))):
+    together = {"ssh": True, "virtual": _in_virtual_row(sound), "counted": _in_counted_machine(sound)}
+    if of_several and not together.get(connection):
         there, made = (*worker, "connection"), _all_here(sound) or _in_virtual_row(sound)
         if sound.value(*worker) is not None and (connection is not None or not sound.given(*there)) and not made:
-            allowed = "ssh for each of several workers, local for all of them, or virtual for all but one local one"
+            allowed = "ssh for each of several workers, local or counted for all, or virtual for all but one local one"
             yield sound.problem(there, allowed)
         if made and sound.given(*worker, "ports"):
             yield sound.problem((*worker, "ports"), "nothing, as the run makes the cables of several workers here")
@@ -220,7 +226,8 @@ def _worker_disagreements(sound: Sound, worker: Pointer, *, of_several: bool) ->
     yield from _address_disagreements(sound, worker)
     if connection in {"virtual", "counted"}:
         yield from _virtual_disagreements(sound, worker)
-        if connection == "counted" and sound.value("tester", "type") not in {None, "software"}:
+        first = worker == _workers(sound)[0]
+        if connection == "counted" and first and sound.value("tester", "type") not in {None, "software"}:
             yield sound.problem(("tester", "type"), "software with `connection: counted`")
         return
     existing = _existing_ports(sound, worker)
@@ -239,6 +246,9 @@ def _counted_disagreements(sound: Sound, worker: Pointer) -> Iterator[Problem]:
     here = (*worker, "counted")
     if sound.given(*here) and sound.value(*worker, "connection") != "counted":
         yield sound.problem(here, "only with `connection: counted`", found="settings of a counted machine")
+    elif sound.given(*here) and worker != _workers(sound)[0]:
+        allowed = "only for the first worker, as one counted machine has all of them"
+        yield sound.problem(here, allowed, found="settings of a counted machine")
     kernel = (*here, "kernel")
     if sound.given(*kernel, "image") and sound.given(*kernel, "package"):
         yield sound.problem((*kernel, "image"), "either `package` or `image`", found="both")

@@ -314,7 +314,7 @@ class WorkerSettings:
     right: WorkerPortSettings | None = None
     sriov: VirtualFunctionSettings = field(default_factory=VirtualFunctionSettings)
     key: str = "workers[0]"  # the key of these settings in the topology file
-    counted: CountedSettings = CountedSettings()  # with the connection `counted`
+    counted: CountedSettings = CountedSettings()  # of the first worker, with the connection `counted`
 
     @property
     def counts_instructions(self) -> bool:
