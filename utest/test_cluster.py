@@ -23,8 +23,9 @@ import yaml
 from cryptography import x509
 
 from locked import locked_by_another
+from podperf.__main__ import call
 from podperf.caches import half_made
-from podperf.cluster import core, iptables, layout, lifecycle
+from podperf.cluster import command, core, iptables, layout, lifecycle
 from podperf.cluster import relay as of_relay
 from podperf.cluster.core import Authority
 from podperf.cluster.hierarchies import (
@@ -502,6 +503,13 @@ def test_a_part_that_ended_is_told_with_its_last_lines(tmp_path: Path, monkeypat
     (tmp_path / "logs" / "etcd").write_text("one\ntwo\nthree\nbind: address in use\n")
     (tmp_path / "ended").write_text('{"part": "etcd", "exit_code": 1}\n')
     assert lifecycle._ended() == "etcd ended with exit code 1: two | three | bind: address in use"
+
+
+def test_a_second_cluster_is_refused_before_its_programs_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "running", lambda: True)
+    monkeypatch.setattr(command, "ready_programs", lambda *_: pytest.fail("it builds"))
+    with pytest.raises(PodperfError, match="^a cluster runs already"):
+        call(["cluster", "up", "--own", "--network", "cilium"])
 
 
 def test_a_folder_without_processes_is_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,10 @@ def main(wanted: Namespace) -> int:
 
 def _up(around: Surroundings, wanted: Namespace) -> None:
     network = network_named(wanted.network or DEFAULT.title)
-    hierarchies.of_this_machine()  # before the long build
+    # Before the long build:
+    if lifecycle.running():
+        raise PodperfError(lifecycle.RUNS_ALREADY)
+    hierarchies.of_this_machine()
     programs = ready_programs(around.host, say, wanted.options, network)
     images = _images(around)
     began = time.monotonic()
