@@ -496,19 +496,43 @@ def _running_in_session(number: str) -> bytes:
     return subprocess.run(asked, check=False, capture_output=True).stdout
 
 
-def test_a_part_that_ended_is_told_with_its_last_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ended_is_told_with_the_last_lines_of_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands of a start that fail, and a part. In a process of its own, because `bury` waits for all children."""
     monkeypatch.setattr(lifecycle, "FOLDER", tmp_path)
     assert lifecycle._ended() is None
     (tmp_path / "logs").mkdir()
+    programs = ClusterPrograms(tmp_path, tmp_path, DEFAULT)
+    (tmp_path / "usr" / "bin").mkdir(parents=True)
+    (tmp_path / "usr" / "bin" / "ctr").touch()
+    wanted = ClusterLayout(programs, 4321, layout.nodes(1), (tmp_path / "image.tar",), tmp_path)
+    (tmp_path / "layout").write_bytes(pickle.dumps(wanted))
+    script = f"""
+import pickle, sys, threading
+sys.path.insert(0, {str(Path(layout.__file__).parents[2])!r})
+from pathlib import Path
+from podperf.cluster import inside
+inside._within = lambda _, command: ["sh", "-c", "echo full >&2; exit $0", str(int(command[-1] != "version"))]
+started = inside.Inside(pickle.loads(Path({str(tmp_path / "layout")!r}).read_bytes()))
+threading.Thread(target=started.children.bury, daemon=True).start()
+started._give_images(started._wanted.nodes[0], 1)
+started._failed = False
+started._do("sh", "-c", "echo no such device >&2; exit 2")
+started._do("sh", "-c", "echo another")
+started._note("etcd", 3)
+"""
     (tmp_path / "logs" / "etcd").write_text("one\ntwo\nthree\nbind: address in use\n")
-    (tmp_path / "ended").write_text('{"part": "etcd", "exit_code": 1}\n')
-    assert lifecycle._ended() == "etcd ended with exit code 1: two | three | bind: address in use"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
+    assert lifecycle._ended() == (
+        "import of image.tar on node1 ended with exit code 1: full | full; "
+        "sh -c 'echo no such device >&2; exit 2' ended with exit code 2: no such device; "
+        "etcd ended with exit code 3: two | three | bind: address in use"
+    )
 
 
 def test_a_second_cluster_is_refused_before_its_programs_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "running", lambda: True)
     monkeypatch.setattr(command, "ready_programs", lambda *_: pytest.fail("it builds"))
-    with pytest.raises(PodperfError, match="^a cluster runs already"):
+    with pytest.raises(PodperfError, match="a cluster runs already"):
         call(["cluster", "up", "--own", "--network", "cilium"])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shlex
 import signal
 import socket
 import ssl
@@ -44,6 +45,7 @@ from podperf.kubernetes import own_agents
 KEEP = "keep"
 ENDED = "ended"  # a file in the cluster's folder: one line of JSON for each part that has ended
 LOGS = "logs"  # a folder there
+NETWORK = "network"  # a log in it
 LAYOUT = "layout"  # a file there: the ClusterLayout, pickled
 CONTROL = "control"  # the control group of the control plane
 _LOOK_AGAIN, _PATIENCE = 0.1, 5.0  # seconds between looks, and for a signal or a connection
@@ -206,8 +208,8 @@ class Inside:
             self._do(*command)
 
     def _do(self, *command: str) -> None:
-        if exit_code := self.children.run(command, self._logs / "network"):
-            self._note(" ".join(command), exit_code)
+        if not self._failed and (exit_code := self.children.run(command, self._logs / NETWORK)):
+            self._note(shlex.join(command), exit_code, NETWORK)
 
     def _containerd(self, node: ClusterNode) -> int:
         """Start a node with its containerd. Returns the process, whose namespaces are the node's."""
@@ -218,15 +220,16 @@ class Inside:
         return self._run(f"containerd of {node.name}", [*apart, *command], self._groups_of(node.name))
 
     def _give_images(self, node: ClusterNode, machine: int) -> None:
-        log = self._logs / f"images of {node.name}"
+        log = self._logs / (images := f"images of {node.name}")
         version = [self._wanted.programs.of_debian("ctr"), "--address", _SOCKET, "version"]
         self._until(lambda: not self.children.run(_within(machine, version), log))
         for image in self._wanted.images:
             if exit_code := self.children.run(_within(machine, core.import_image(self._wanted, image)), log):
-                self._note(f"import of {image.name} on {node.name}", exit_code)
+                self._note(f"import of {image.name} on {node.name}", exit_code, images)
+                return
 
     def _succeeds(self, command: Sequence[str]) -> bool:
-        return self.children.run(command, self._logs / "network") == 0
+        return self.children.run(command, self._logs / NETWORK) == 0
 
     def _asked(self, method: str, path: str, body: object = None) -> bool:
         """Whether the API server has done this."""
@@ -260,10 +263,11 @@ class Inside:
             [hierarchies.group_of_programs(each) for each in self._groups_of(node.name)],
         )
 
-    def _note(self, part: str, exit_code: int) -> None:
+    def _note(self, part: str, exit_code: int, log: str = "") -> None:
+        """Note that a part has ended. The name of its log is that of the part, unless `log` is another one."""
         self._failed = True
         with (self._wanted.folder / ENDED).open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"part": part, "exit_code": exit_code}) + "\n")
+            file.write(json.dumps({"part": part, "exit_code": exit_code, "log": log or part}) + "\n")
 
 
 def _within(machine: int, command: Sequence[str]) -> list[str]:

@@ -195,14 +195,14 @@ def _ended() -> str | None:
     return None
 
 
-def _how_ended(part: str, exit_code: int) -> str:
-    return f"{part} ended with exit code {exit_code}: {_last_lines(part)}"
+def _how_ended(part: str, exit_code: int, log: str) -> str:
+    return f"{part} ended with exit code {exit_code}: {_last_lines(log)}"
 
 
-def _last_lines(part: str) -> str:
-    """The last lines of the log of a part. Empty if it has none."""
+def _last_lines(log: str) -> str:
+    """The last lines of a log. Empty if there is none."""
     with suppress(FileNotFoundError):
-        return " | ".join((FOLDER / LOGS / part).read_text("utf-8", errors="replace").strip().splitlines()[-3:])
+        return " | ".join((FOLDER / LOGS / log).read_text("utf-8", errors="replace").strip().splitlines()[-3:])
     return ""
 
 
