@@ -6,18 +6,19 @@ import json
 import re
 from argparse import ArgumentParser
 from dataclasses import replace
+from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
 
 from podperf.errors import PodperfError
-from podperf.experiments.host_share import HostShare
+from podperf.experiments.host_share import ClusterWay, HostShare
 from podperf.kubernetes.settings import pods_of_tester
 from podperf.metrics import Measured
+from podperf.model import Direction
 from podperf.report.cni_page import AgentUse, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text, shares_plot
 from podperf.testbed.access import read_topology
-from podperf.topology import SCHEMA_PATH
-from run_command.cni_table import WAYS, add_arguments, chosen, refused, searched
+from run_command.cni_table import PLACES, WAYS, add_arguments, chosen, refused, searched, topology
 from test_host_share import compared
 
 WAY = "pod to pod, two nodes"
@@ -123,10 +124,13 @@ def test_the_words_of_a_network_may_take_several_lines_of_the_page() -> None:
     assert {said: kind for kind, said in kinds.items()} == {"flannel; mode: vxlan": "", "1450": "n"}
 
 
-def test_each_way_is_one_of_the_topology_that_the_command_uses() -> None:
-    settings = pods_of_tester(read_topology(SCHEMA_PATH.parent / "kubernetes.yaml"))
+def test_the_topology_of_the_command_is_its_own_and_has_each_way(tmp_path: Path) -> None:
+    (path := tmp_path / "topology.yaml").write_text(json.dumps(topology(tmp_path / "login")))
+    settings = pods_of_tester(found := read_topology(path))
     assert settings is not None
-    for way in WAYS:
+    assert (settings.kubeconfig, settings.nodes, settings.given["cpus"]) == (str(tmp_path / "login"), 2, 0)
+    assert (found.method.search, found.traffic.directions) == ("quick", (Direction.LEFT_TO_RIGHT,))
+    for way in (*WAYS, *(ClusterWay(place, pods) for place, pods in PLACES.items())):
         settings.varied(way.pods)
 
 

@@ -38,7 +38,6 @@ from podperf.report.files import write_file, write_report
 from podperf.run import Run, Session, TestIdentity
 from podperf.terminal import columns, say
 from podperf.testbed.access import read_topology
-from run_command.arguments import ROOT
 from run_command.preparation import results_folder
 
 NAME = "cni-table"
@@ -161,13 +160,23 @@ def _cluster(programs: ClusterPrograms, image: Path) -> Iterator[ClusterState]:
         lifecycle.down(say)
 
 
+def topology(kubeconfig: Path) -> Mapping[str, Any]:
+    """The topology of each network. topologies/kubernetes.yaml may have changes of the user."""
+    return {
+        "version": 1,
+        "name": NAME,
+        "description": "Two pods on podperf's own cluster of two nodes.",
+        "tester": {"type": "kubernetes", "settings": {"kubeconfig": str(kubeconfig), "nodes": 2}},
+        "traffic": {"directions": "left-to-right"},
+        "method": {"search": "quick", "patience": 3},
+    }
+
+
 @contextmanager
 def _run(kubeconfig: Path, folder: Path) -> Iterator[Run]:
     """A run on two nodes, whose records and reports are in the folder."""
-    content = yaml.safe_load((ROOT / "topologies" / "kubernetes.yaml").read_text(encoding="utf-8"))
-    content["tester"]["settings"] |= {"kubeconfig": str(kubeconfig), "nodes": 2}
     path = folder / "topology.yaml"
-    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    path.write_text(yaml.safe_dump(topology(kubeconfig)), encoding="utf-8")
     run = Run(Session(read_topology(path), folder, Progress()))
     run.open()
     try:
