@@ -6,6 +6,7 @@ import json
 import re
 from argparse import ArgumentParser
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -63,9 +64,10 @@ def test_the_page_escapes_what_it_shows_and_has_a_plot() -> None:
     assert cni_page([]).count("<svg") == 0
 
 
+DOUBT = "the tester's clock is slow"
 LIMITED = NetworkRow(
     "bird:plain",
-    shares={WAY: compared([200e3, 220e3], [100e3, 110e3], -0.5, None, None)},
+    shares={WAY: replace(compared([200e3, 220e3], [100e3, 110e3], -0.5, None, None), doubt=DOUBT)},
     figures={
         "two nodes": RowFigures(
             {
@@ -84,9 +86,19 @@ LIMITED = NetworkRow(
     [(cni_markdown([LIMITED]), ">="), (cni_text([LIMITED], 200), ">="), (cni_page([LIMITED]), "≥")],
 )
 def test_a_figure_is_marked_as_a_bound_as_unfinished_or_in_doubt(made: str, at_least: str) -> None:
-    made = made.replace("&gt;", ">").replace("&lt;", "<")
+    made = unescape(made)
     for words in (f"{at_least} 207", "208*", "< 9 458", "14.7?", "round trip p50: drifted: the last trial lost frames"):
         assert words in made
+    for words in ("0.50? (open to open)", "105? / 210?", f"{WAY}: {DOUBT}"):
+        assert words in made
+
+
+def test_each_rate_stands_beside_the_base_line_of_the_same_frames() -> None:
+    """Frames of 84 B and of 1000 flows have other base lines than those of 64 B and one flow."""
+    ways = {"64 B": SHARE, "84 B": replace(SHARE, pods=80e3, host=150e3)}
+    table = cni_text([NetworkRow("plain", shares=ways)], 200).partition("MRR, kpps")[2].splitlines()
+    heads, cells = (re.split(" {2,}", line) for line in table[1:3])
+    assert dict(zip(heads, cells, strict=True)) == {"Network": "plain", "64 B": "105 / 210", "84 B": "80.0 / 150"}
 
 
 def test_the_json_has_the_interval_and_the_kind_of_each_figure() -> None:

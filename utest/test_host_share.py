@@ -264,6 +264,16 @@ def test_a_threshold_judges_the_share(run: Run, cluster: SimulatedCluster) -> No
     assert verdict.failed and verdict.sentence.startswith("pod network 50 percent, at least 60 percent was asked for")
 
 
+def test_a_tester_that_is_not_believed_makes_the_share_doubtful(run: Run, cluster: SimulatedCluster) -> None:
+    cluster.has_capacity = True  # trials without loss tell the clock
+    run.shared.limits.clock = lambda: 1.02 * sum(each.now for each in cluster.others.values())
+    found = run.measure_host_share(IDENTITY, TWO_NODES)
+    share = HostShare.of(found.to_json(), found.doubt)
+    assert found.ended == "doubt" and "clock" in share.doubt
+    assert str(share) == "0.50? (0.50 to 0.50)"
+    assert share.metrics["host_share"].doubt == run.current.record.metrics["host_share"].doubt == share.doubt
+
+
 def test_the_forecast_knows_that_two_pairs_of_pods_take_turns(run: Run) -> None:
     tags = {"sec-4.1", "cluster-share", "external", "mrr"}
     assert 16 * 0.6 < usual_duration(tags, run.session.topology.method, []) < 60

@@ -198,7 +198,7 @@ def _compared(way: ClusterWay, run: Run, folder: Path) -> HostShare:
     with _test(run, way.title) as ended:
         result = run.measure_host_share(TestIdentity(way.title, NAME, ("mrr",)), way)
         write_comparison(result, folder)
-        return HostShare.of(result.to_json())
+        return HostShare.of(result.to_json(), result.doubt)
     return HostShare(reason=ended.reason)
 
 

@@ -136,6 +136,7 @@ class ComparisonOutcome:
     looked: tuple[Looked, ...] = ()
     seed: int | None = None
     remarks: tuple[str, ...] = field(default=())
+    doubt: str = ""  # why the figures may not describe the variants
 
     @property
     def exact(self) -> bool:

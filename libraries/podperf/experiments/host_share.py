@@ -15,7 +15,7 @@ from podperf.experiments.ratio_interval import ratio_interval
 from podperf.figures import kpps, number
 from podperf.frames import AddressFamily
 from podperf.kubernetes.end_pair import COUNTS, SENDS
-from podperf.metrics import METRICS, RATE, Measured, Metrics
+from podperf.metrics import IN_TEXT, METRICS, RATE, Measured, Metrics
 from podperf.model import Chain, FrameSize, TrialResult
 
 NAME = "host_share"
@@ -75,6 +75,7 @@ class HostShare:
     """A figure of pods beside that of the nodes' own network: medians of the rounds in SI units, and their ratio.
 
     `name` is the metric of the share. An open end of the interval is None. Without figures, `reason` says why.
+    `doubt` is that of a Measured.
     """
 
     pods: float = 0.0
@@ -85,16 +86,17 @@ class HostShare:
     rounds: int = 0
     reason: str = ""
     name: str = NAME
+    doubt: str = ""
 
     @classmethod
-    def of(cls, comparison: Mapping[str, Any]) -> Self:
+    def of(cls, comparison: Mapping[str, Any], doubt: str = "") -> Self:
         """The share of the rate in the document of a comparison with two variants, of which the host network is the
         first."""
         (host, pods) = (median(each["figures"]) for each in comparison["variants"])
         judged = comparison["variants"][1]["judgement"]
         share, low, high = (None if judged[key] is None else 1 + judged[key] for key in ("share", "low", "high"))
         (name,) = (name for name, metric in OF_RATES.items() if metric == comparison["metric"])
-        return cls(pods, host, share, low, high, judged["rounds"], name=name)
+        return cls(pods, host, share, low, high, judged["rounds"], name=name, doubt=doubt)
 
     @classmethod
     def all_of(cls, document: Mapping[str, Any]) -> list[Self]:
@@ -117,7 +119,7 @@ class HostShare:
     @property
     def metrics(self) -> Metrics:
         """The share as a figure of a record."""
-        return {} if self.share is None else {self.name: Measured(self.share, self.low, self.high)}
+        return {} if self.share is None else {self.name: Measured(self.share, self.low, self.high, doubt=self.doubt)}
 
     @property
     def interval(self) -> str:
@@ -137,6 +139,11 @@ class HostShare:
         return written(self.pods), written(self.host)
 
     @property
+    def mark(self) -> str:
+        """The mark of a doubt, or empty."""
+        return IN_TEXT.doubtful if self.doubt else ""
+
+    @property
     def words(self) -> str:
         """`pod network 0.87 of the host's (0.84 to 0.90): 207 beside 238 kpps`. Empty without a share."""
         if self.share is None:
@@ -148,7 +155,7 @@ class HostShare:
     def __str__(self) -> str:
         if self.share is None:
             return NOTHING
-        return f"{self.share:.2f} ({self.interval})"
+        return f"{self.share:.2f}{self.mark} ({self.interval})"
 
 
 def load_of_both(first: Mapping[str, Measured]) -> float:

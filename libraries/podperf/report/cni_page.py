@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from statistics import median
 from typing import Any
 
 import podperf
 from podperf.experiments.host_share import NOTHING, HostShare
-from podperf.figures import kpps, percent
+from podperf.figures import percent
 from podperf.metrics import IN_TEXT, METRICS, ON_PAGE, Measured, Metrics, Signs
 from podperf.report import svg
 from podperf.report.clusters import LATENCIES
@@ -81,8 +80,8 @@ def tables(
     ways = list(dict.fromkeys(way for row in measured for way in row.shares))
     heads = ("Network", *ways)
     yield "Share of the nodes' own network, MRR", heads, [(row.title, *_shares(row, ways)) for row in measured]
-    rates = [(row.title, _host(row), *(_rate(row, way) for way in ways)) for row in measured]
-    yield "MRR, kpps", ("Network", "host network", *ways), rates
+    rates = [(row.title, *(_rates(row, way) for way in ways)) for row in measured]
+    yield "MRR, kpps: pods / network of their nodes", heads, rates
     for place in dict.fromkeys(place for row in measured for place in row.figures):
         names = [name for name in FIGURES if any(_found(row, place, name) for row in measured)]
         heads = ("Network", *(f"{METRICS[name].head}, {METRICS[name].quantity.unit}" for name in names))
@@ -117,7 +116,7 @@ def reasons(rows: Sequence[NetworkRow]) -> list[str]:
     """A sentence for each figure that is not there, or that is in doubt."""
     found = []
     for row in rows:
-        named = {"": row.reason, **{way: share.reason for way, share in row.shares.items()}}
+        named = {"": row.reason, **{way: share.reason or share.doubt for way, share in row.shares.items()}}
         named |= {f"loss-free rates and latency, {place}": figures.reason for place, figures in row.figures.items()}
         named |= {
             f"{place}, {METRICS[name].label}": each.doubt
@@ -132,14 +131,9 @@ def _shares(row: NetworkRow, ways: Sequence[str]) -> list[str]:
     return [str(row.shares.get(way, HostShare())) for way in ways]
 
 
-def _rate(row: NetworkRow, way: str) -> str:
+def _rates(row: NetworkRow, way: str) -> str:
     share = row.shares.get(way, HostShare())
-    return kpps(share.pods) if share.rounds else NOTHING
-
-
-def _host(row: NetworkRow) -> str:
-    found = [share.host for share in row.shares.values() if share.rounds]
-    return kpps(median(found)) if found else NOTHING
+    return " / ".join(f"{amount}{share.mark}" for amount in share.amounts) if share.rounds else NOTHING
 
 
 def _agent(row: NetworkRow, loads: Sequence[str]) -> Iterator[str]:

@@ -212,11 +212,11 @@ class VariantRounds(_VariantTest):
             for variant in self.comparison.variants
         )
         noisy, figures = sum(self._noisy.values()), sum(map(len, found.rounds))
-        remarks = [
-            *([_SENT_BY_PODS] if any(variant.tester for variant in self.comparison.variants) else []),
+        of_figures = [
             *([f"the machine was noisy at {noisy} of {count(figures, 'figure')}"] if noisy else []),
             *(f"a figure of {name} is in doubt: {doubt}" for name, doubt in self._doubts.items()),
         ]
+        sent_by_pods = [_SENT_BY_PODS] if any(variant.tester for variant in self.comparison.variants) else []
         ended: EndOfComparison = "doubt" if found.doubt else "decided" if found.decided else "all rounds"
         return ComparisonOutcome(
             self.comparison,
@@ -229,7 +229,8 @@ class VariantRounds(_VariantTest):
             tuple(map(tuple, found.rounds)),
             found.looked,
             found.seed,
-            tuple(remarks),
+            (*sent_by_pods, *of_figures),
+            "; ".join(filter(None, (found.doubt, *of_figures))),
         )
 
     def _on_round(self, found: RoundsSoFar) -> None:
