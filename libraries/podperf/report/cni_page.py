@@ -23,7 +23,10 @@ HOW_TO_READ = (
     "of an interval. The CPU of the sending pod does the network's work for each frame, so a rate includes the cost of "
     "sending. Two networks were not up at the same time: the order of two rows is no finding. A figure with ≥ is a "
     "lower bound: the tester or the CPU of the sending pod was the limit, and the true figure may be higher. The true "
-    "figure is below one with <. A search with * was cut short, and a figure with ? is in doubt."
+    "figure is below one with <. A search with * was cut short, and a figure with ? is in doubt. The network's own "
+    "programs: idle is the first 5 seconds after the nodes are ready, in which they may still finish their start. "
+    "Under load is the time of the loss-free rates and latencies, in which three pairs of pods start, each in place of "
+    "the pair before it."
 )
 
 
