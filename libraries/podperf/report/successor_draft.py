@@ -70,6 +70,7 @@ SECTIONS = (
             "4.1.3_ebpf.robot",
             "4.1.3_ebpf_sweep.robot",
             "4.1_headers_sweep.robot",
+            "4.1_ends.robot",
             "4.1_findings.robot",
             "4.2.1_cpu_isolation_numa.robot",
             "4.2.2_hugepages.robot",
