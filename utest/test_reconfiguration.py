@@ -83,8 +83,11 @@ def test_a_system_that_does_not_come_back_is_a_lower_bound() -> None:
     assert result.metrics["restoration_time"].lower_bound
 
 
-def pair(without: int, changed: int, restored: float | None = 0.1, noisy: float | None = 0.0) -> Pair:
-    return Pair(Outage(without, without / 1e5, noisy, True, 0.0), Outage(changed, changed / 1e5, restored, True, 0.01))
+def pair(
+    without: int, changed: int, restored: float | None = 0.1, noisy: float | None = 0.0, *, outlasted: bool = False
+) -> Pair:
+    made = Outage(changed, changed / 1e5, restored, True, 60.0 if outlasted else 0.01, outlasted)
+    return Pair(Outage(without, without / 1e5, noisy, True, 0.0), made)
 
 
 def result_of(*pairs: Pair) -> ReconfigurationResult:
@@ -114,18 +117,29 @@ def test_the_summary_says_whether_the_loss_is_the_change_s(pairs: list[Pair], lo
     assert "rate back after 100 (100 to 100) ms" in said
 
 
+@pytest.mark.parametrize(
+    ("lost", "verdict"),
+    [(0, "not judged whether changes cost frames"), (7, "each change cost frames")],
+)
+def test_a_change_that_outlasts_its_trial_is_not_judged_as_without_loss(lost: int, verdict: str) -> None:
+    result = result_of(pair(0, lost), pair(0, lost, outlasted=True), pair(0, lost))
+    assert all(each.lower_bound for each in result.metrics.values()) and len(result.metrics) == 3
+    assert result.summary.startswith(f"lost >= {lost} ({lost} to {lost}) frames")
+    assert result.summary.endswith(f"; {verdict}; 1 of 3 changes lasted until the end of their trials")
+
+
 def test_a_tester_that_does_not_tell_the_last_lost_frame_has_no_time_until_the_rate_is_back() -> None:
     result = result_of(pair(0, 5, None), pair(0, 6))
     assert list(result.metrics) == ["reconfiguration_loss", "blocked_time"]
     assert "this tester does not tell" in result.missing["time until the rate is back"]
 
 
-def changed_trial(lost: int, last_lost: int | None, began: float | None = 1.0) -> ChangedTrial:
+def changed_trial(lost: int, last_lost: int | None, began: float | None = 1.0, seconds: float = 0.01) -> ChangedTrial:
     directions = tuple(
         DirectionResult(way, 2000, 2000, 2000 - each, 0, 0, 0, 2.0, last_lost=last_lost if each else None)
         for way, each in ((Direction.LEFT_TO_RIGHT, 0), (Direction.RIGHT_TO_LEFT, lost))
     )
-    return ChangedTrial(TrialResult(Trial(TRAFFIC, 1000.0, 2.0), 0.0, directions), began, 0.01)
+    return ChangedTrial(TrialResult(Trial(TRAFFIC, 1000.0, 2.0), 0.0, directions), began, seconds)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +158,12 @@ def test_the_last_lost_frame_of_the_worse_direction_tells_the_time(
 ) -> None:
     found = Outage.of(changed_trial(lost, last_lost))
     assert found == Outage(lost, lost / 1000, pytest.approx(restored) if restored else restored, ended, 0.01)
+
+
+@pytest.mark.parametrize("began", [1.0, None])
+@pytest.mark.parametrize(("seconds", "outlasted"), [(0.89, False), (0.91, True), (60.0, True)])
+def test_the_end_of_a_trial_must_lie_behind_the_change(began: float | None, seconds: float, outlasted: bool) -> None:
+    assert Outage.of(changed_trial(0, None, began, seconds)).outlasted is outlasted
 
 
 def test_without_the_moment_of_the_first_frame_there_is_no_time() -> None:

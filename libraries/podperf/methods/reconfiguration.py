@@ -36,7 +36,8 @@ class Outage:
 
     `blocked`: the time lost (s), which is lost frames / load, in the direction that lost more. `restored`: seconds from
     the beginning of the change to the last lost frame; 0: no frame was lost behind it; None: the tester does not tell.
-    `ended`: the end of the trial lost nothing.
+    `ended`: the end of the trial lost nothing. `outlasted`: the change went on in the end of the trial or behind it, so
+    that the trial may lack some of its loss.
     """
 
     lost: int
@@ -44,17 +45,20 @@ class Outage:
     restored: float | None
     ended: bool
     change_seconds: float
+    outlasted: bool = False
 
     @classmethod
     def of(cls, trial: ChangedTrial) -> Outage:
         """The outage in the worse direction of a trial."""
         result, load, began = trial.result, trial.result.trial.load, trial.began
         blocked = max((each.lost / load for each in result.directions), default=0.0)
+        duration = result.trial.duration
+        steady = (1 - STEADY) * (duration - (duration / 2 if began is None else began))
+        outlasted = trial.seconds > steady
         if began is None or any(each.lost and each.last_lost is None for each in result.directions):
-            return cls(result.lost, blocked, None, ended=True, change_seconds=trial.seconds)
+            return cls(result.lost, blocked, None, True, trial.seconds, outlasted)
         restored = max((time_to_last_lost(each, began * load, load) for each in result.directions), default=0.0)
-        ended = restored <= (1 - STEADY) * (result.trial.duration - began)
-        return cls(result.lost, blocked, restored, ended, trial.seconds)
+        return cls(result.lost, blocked, restored, restored <= steady, trial.seconds, outlasted)
 
 
 @dataclass(frozen=True)
@@ -99,12 +103,21 @@ class ReconfigurationResult:
         return {}
 
     @property
+    def _outlasted(self) -> int:
+        """The number of changes that outlasted their trials."""
+        return sum(1 for pair in self.pairs if pair.changed.outlasted)
+
+    @property
     def metrics(self) -> Metrics:
-        """Medians of all pairs. The time is a lower bound if half of the trials or more lost frames until their end."""
-        blocked = [pair.changed.blocked - pair.without.blocked for pair in self.pairs]
-        found = {"reconfiguration_loss": _median(self.lost), "blocked_time": _median(blocked)}
+        """Medians of all pairs. The time is a lower bound if half of the trials or more lost frames until their end.
+        All figures are lower bounds if a change outlasted its trial."""
+        blocked, outlasted = [pair.changed.blocked - pair.without.blocked for pair in self.pairs], self._outlasted > 0
+        found = {
+            "reconfiguration_loss": _median(self.lost, lower_bound=outlasted),
+            "blocked_time": _median(blocked, lower_bound=outlasted),
+        }
         if not self.missing:
-            bound = 2 * sum(1 for pair in self.pairs if not pair.changed.ended) >= len(self.pairs)
+            bound = outlasted or 2 * sum(1 for pair in self.pairs if not pair.changed.ended) >= len(self.pairs)
             back = Measured.median_of(self.restored, lower_bound=bound, unfinished=self.unfinished)
             found["restoration_time"] = back
         return found
@@ -121,10 +134,14 @@ class ReconfigurationResult:
             figures.append(f"rate back after {_with_interval(back, 1e3)} ms")
         if min(self.lost) > 0:
             verdict = "each change cost frames"
+        elif self._outlasted:
+            verdict = "not judged whether changes cost frames"
         elif statistics.median(self.lost) <= 0:
             verdict = "no frame was lost because of the change"
         else:
             verdict = "not every change cost frames"
+        if self._outlasted:
+            verdict += f"; {self._outlasted} of {len(self.pairs)} changes lasted until the end of their trials"
         return f"{', '.join(figures)}; {verdict}"
 
     @property
@@ -155,12 +172,12 @@ def _with_interval(figure: Measured, scale: float) -> str:
     return f"{figure.bounded(median)} ({' to '.join(ends)})"
 
 
-def _median(differences: Sequence[float]) -> Measured:
+def _median(differences: Sequence[float], *, lower_bound: bool) -> Measured:
     """Differences that chance can make negative. No change brings frames back, so no figure is negative."""
     lowest, median, highest = (
         float(max(0, each)) for each in (min(differences), statistics.median(differences), max(differences))
     )
-    return Measured(median, lowest, highest)
+    return Measured(median, lowest, highest, lower_bound)
 
 
 @dataclass(frozen=True)
