@@ -13,15 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podperf.cluster.parts.ovn import Ovn
 from podperf.errors import PodperfError, Unavailable
 from podperf.frames import PLAIN
 from podperf.kubernetes.api import ApiError
 from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.pod_network import PodNetwork
 from podperf.kubernetes.ports import PodFacts, PodPort
 from podperf.kubernetes.settings import KubernetesSettings
 from podperf.kubernetes.tester import KubernetesTester
 from podperf.kubernetes.tester_objects import SIDES
 from podperf.methods.trials import ignore
+from podperf.model import CpuTime, Trial, TrialResult
+from traffic import TRAFFIC
 
 
 class OfMtu(PodPort):
@@ -121,3 +125,34 @@ def test_counters_of_a_node_that_allows_no_pod_in_its_network_are_not_read() -> 
     tester._settings = replace(settings, new_flows=True)
     places, why = KubernetesTester._start_readers(tester)
     assert not places and "violates PodSecurity" in str(why)
+
+
+@pytest.mark.parametrize(
+    ("data_plane", "settings", "known"),
+    [
+        ("Linux bridge", {}, True),
+        (Ovn.data_plane, {}, False),
+        (Ovn.data_plane, {"host_network": True}, True),
+        (Ovn.data_plane, {"networks": ("macvlan",)}, True),
+    ],
+)
+def test_a_switch_in_user_space_forwards_in_no_time_of_the_pods(
+    data_plane: str, settings: Mapping[str, Any], known: bool
+) -> None:
+    """All else on the nodes, to which the switch belongs, keeps its CPU time."""
+    times = CpuTime({"the port that sends": 5e6}, beside={"the rest of the node": 3e6})
+    measured = TrialResult(Trial(TRAFFIC, 1000.0, 1.0, train=32), 0.0, (), cpu_time=times)
+
+    class OfPair(KubernetesTester):
+        network = PodNetwork(data_plane=data_plane)
+
+        def __init__(self) -> None:
+            self._settings = replace(KubernetesSettings(PodWishes("i")), **settings)
+            self._pair: Any = SimpleNamespace(measure=lambda trial, entries: measured)
+
+    found = OfPair()._measure(measured.trial, {}).cpu_time
+    assert found is not None and found.beside == times.beside
+    assert (found == times) is known
+    if not known:
+        assert found.total is None and not found.parts
+        assert found.unread.startswith("Open vSwitch in user space forwards in a process of its own")

@@ -33,6 +33,7 @@ _OVERHEADS = {
     "VXLAN in WireGuard": 110,
     "Geneve in WireGuard": 110,
 }
+_IN_USER_SPACE = {"Open vSwitch in user space"}  # data planes whose own process forwards frames
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,12 @@ class PodNetwork:
     def encapsulation_bytes(self) -> int | None:
         """The bytes that a frame between two nodes has more on the wire, over IPv4. None if that is not known."""
         return _OVERHEADS.get(self.encapsulation)
+
+    @property
+    def without_cpu_time(self) -> str:
+        """The reason why the pods' processes do not have the CPU time of the network. Empty if they have it."""
+        own = self.data_plane in _IN_USER_SPACE
+        return f"{self.data_plane} forwards in a process of its own, and not in the time of the pods" if own else ""
 
     def describe(self) -> Mapping[str, Any]:
         return {**asdict(self), "encapsulation_bytes": self.encapsulation_bytes}

@@ -413,7 +413,16 @@ class KubernetesTester:
 
     @understood("a pod of the tester")
     def _measure(self, trial: Trial, entries: Mapping[Direction, Entry]) -> TrialResult:
-        return self._pair.measure(trial, entries)
+        result = self._pair.measure(trial, entries)
+        if result.cpu_time and (why := self._without_cpu_time):
+            return replace(result, cpu_time=replace(result.cpu_time, parts={}, unread=why))
+        return result
+
+    @property
+    def _without_cpu_time(self) -> str:
+        """See PodNetwork.without_cpu_time. Neither the nodes' networks nor further networks are the pods' network."""
+        elsewhere = self._settings.host_network or self._settings.networks
+        return "" if elsewhere else self.network.without_cpu_time
 
     @property
     def broken(self) -> bool:
