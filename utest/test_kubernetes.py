@@ -402,9 +402,33 @@ def test_a_service_behind_socket_load_balancing_has_this_reason(settings: dict[s
     assert ("kube-proxy, or what replaces it?" in found) is not sure
 
 
-@pytest.mark.parametrize(("status", "named"), [(403, True), (404, False)])
-def test_settings_that_are_not_read_leave_a_likely_reason(status: int, named: bool) -> None:
-    found = why_unreached(cluster(FakeApi(refused={CILIUM: status})))
+def agent_of(image: str, namespace: str) -> dict[str, Any]:
+    """All DaemonSets of a cluster, as the API server lists them."""
+    pod = {"hostNetwork": True, "containers": [{"name": "agent", "image": image}]}
+    named = {"metadata": {"name": "agent", "namespace": namespace}, "spec": {"template": {"spec": pod}}}
+    return {"/apis/apps/v1/daemonsets": {"items": [named]}}
+
+
+def test_cilium_has_its_settings_in_the_namespace_of_its_agents() -> None:
+    settings = {"/api/v1/namespaces/cilium/configmaps/cilium-config": {"data": {"kube-proxy-replacement": "true"}}}
+    agents = agent_of("quay.io/cilium/cilium:v1.18.3", "cilium")
+    found = why_unreached(cluster(FakeApi({**agents, **settings}, refused={CILIUM: 404})))
+    assert found.startswith("Cilium's socket load balancing") and "socketLB.hostNamespaceOnly=true" in found
+
+
+@pytest.mark.parametrize(
+    ("objects", "refused", "named"),
+    [
+        ({}, {CILIUM: 403}, True),
+        ({}, {CILIUM: 404, "/apis/apps/v1/daemonsets": 403}, True),  # Cilium may be in another namespace
+        (agent_of("quay.io/cilium/cilium:v1.18.3", "kube-system"), {CILIUM: 404}, True),
+        (agent_of("ghcr.io/flannel-io/flannel:v0.27.4", "kube-flannel"), {CILIUM: 404}, False),
+    ],
+)
+def test_settings_that_are_not_read_leave_a_likely_reason(
+    objects: dict[str, Any], refused: dict[str, int], named: bool
+) -> None:
+    found = why_unreached(cluster(FakeApi(objects, refused=refused)))
     assert found.startswith("does the cluster have kube-proxy")
     assert ("If its network is Cilium" in found) is named
 

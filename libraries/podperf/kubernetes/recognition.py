@@ -100,11 +100,16 @@ class Recognition:
         """All DaemonSets. Empty if the login may not list them."""
         return each_of(self._ask(Question("/apis/apps/v1/daemonsets", "list daemonsets")), "items")
 
+    @property
+    def agents(self) -> tuple[Agent, ...]:
+        """All DaemonSets in the network of the nodes. Empty if the login may not list them."""
+        return tuple(filter(None, map(agent_of, self.daemon_sets)))
+
     def network(self, nodes: Sequence[str] = ()) -> PodNetwork:
         """The network of the pods on these nodes or, without names, of any node."""
         shown = Shown(nodes=tuple(self._nodes(nodes)))
         if not any(map(told_by, shown.nodes)):
-            shown = replace(shown, agents=tuple(filter(None, map(agent_of, self.daemon_sets))))
+            shown = replace(shown, agents=self.agents)
             shown = replace(shown, objects={each.path: self._ask(each) for each in questions(shown)})
         return replace(recognised(shown), unread=tuple(dict.fromkeys(self._unread)))
 
