@@ -102,7 +102,7 @@ def felix(**settings: Any) -> dict[str, Any]:
         ({"vxlanMode": "Always", "ipipMode": "Never"}, {"bpfEnabled": False}, "VXLAN", 50, "iptables"),
         ({"vxlanMode": "Never", "ipipMode": "Always"}, {}, "IP in IP", 20, "iptables"),
         ({"ipipMode": "CrossSubnet"}, {"nftablesMode": "Enabled"}, "IP in IP, only across subnets", None, "nftables"),
-        ({"vxlanMode": "Never"}, {"nftablesMode": "Auto"}, "none", 0, ""),
+        ({"vxlanMode": "Never"}, {"nftablesMode": "Auto"}, "none", 0, "iptables"),
         ({"vxlanMode": "CrossSubnet"}, {"wireguardEnabled": True}, "WireGuard", 60, "iptables"),
     ],
 )
@@ -114,6 +114,28 @@ def test_calico_with_its_pools(
     assert (found.name, found.version, found.known_by) == ("Calico", "v3.30.3", "DaemonSet calico-system/calico-node")
     assert (found.encapsulation, found.encapsulation_bytes, found.data_plane) == (encapsulation, added, data_plane)
     assert (found.service_proxy, found.service_proxy_mode, found.unread) == ("kube-proxy v1.34.2", "ipvs", ())
+
+
+@pytest.mark.parametrize(
+    ("environment", "settings", "proxy", "data_plane"),
+    [
+        ("Enabled", {}, "", "nftables"),
+        ("Disabled", {"nftablesMode": "Enabled"}, "nftables", "iptables"),
+        ("Auto", {"nftablesMode": "Disabled"}, "nftables", "nftables"),
+        ("Auto", {}, "", "iptables"),
+        (None, {"nftablesMode": "Auto"}, "nftables", "nftables"),
+        (None, {"nftablesMode": "Auto"}, None, ""),  # nothing shows the mode of kube-proxy
+        (None, {}, "nftables", "iptables"),
+        ("Enabled", None, None, "nftables"),
+        (None, None, "nftables", ""),
+    ],
+)
+def test_calico_filters_as_its_agent_is_told_or_as_kube_proxy_does(
+    environment: str | None, settings: dict[str, Any] | None, proxy: str | None, data_plane: str
+) -> None:
+    told = {"FELIX_NFTABLESMODE": environment} if environment else {}
+    found = seen(api(calico(**told), proxy=proxy, **({} if settings is None else felix(**settings))))
+    assert found.data_plane == data_plane
 
 
 def test_calico_with_ebpf_does_the_work_of_kube_proxy() -> None:

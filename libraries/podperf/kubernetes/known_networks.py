@@ -28,6 +28,28 @@ from podperf.kubernetes.pod_network import (
 
 _CILIUM_CONFIG = "cilium-config"
 CILIUM = f"/api/v1/namespaces/kube-system/configmaps/{_CILIUM_CONFIG}"  # the settings of Cilium's agents
+_KUBE_PROXY = r"kube-proxy"
+
+
+def kube_proxy(shown: Shown) -> Agent | None:
+    return next((each for each in shown.agents if each.image(_KUBE_PROXY)), None)
+
+
+def service_proxy(shown: Shown) -> tuple[str, str]:
+    """kube-proxy with its version, and its mode. Both are empty if it is not shown."""
+    if agent := kube_proxy(shown):
+        asked = own_config_maps(agent)
+        text = next(filter(None, (shown.data(asked, key) for key in ("config.conf", "config"))), None)
+        mode = agent.argument("proxy-mode") or of_yaml(text, "mode") or ("iptables, the default" if text else "")
+        return word(f"kube-proxy {version_of(agent.image(_KUBE_PROXY) or '')}".strip()), mode
+    if "+k3s" not in shown.kubelet:
+        return "", ""
+    told = (within(each, "metadata", "annotations", "k3s.io/node-args") for each in shown.nodes)
+    arguments = next(filter(None, told), "")
+    if not isinstance(arguments, str) or "disable-kube-proxy" in arguments:
+        return "", ""
+    mode_of_k3s = re.search(r"proxy-mode=(\w{1,20})", arguments[:MOST_READ])
+    return f"kube-proxy of {shown.kubelet}", mode_of_k3s[1] if mode_of_k3s else "iptables, the default"
 
 
 class KnownNetwork:
@@ -101,10 +123,18 @@ class KnownCalico(KnownNetwork):
             encapsulation = "WireGuard"
         if bpf.lower() == "true":
             return PodNetwork("", "", mode, encapsulation, "eBPF", self.name, "eBPF")
-        filters = {"": "iptables", "disabled": "iptables", "enabled": "nftables"}
-        known = felix is not None
-        data_plane = filters.get(word(within(felix, "nftablesMode")).lower(), "") if known else ""
-        return PodNetwork(mode=mode, encapsulation=encapsulation, data_plane=data_plane)
+        return PodNetwork(mode=mode, encapsulation=encapsulation, data_plane=self._filters(shown, felix, environment))
+
+    @staticmethod
+    def _filters(shown: Shown, felix: object, environment: Mapping[str, str]) -> str:
+        """With `Auto`, Calico filters by nftables if kube-proxy does. Empty if that is not shown."""
+        wanted = environment.get("FELIX_NFTABLESMODE") or word(within(felix, "nftablesMode"))
+        if wanted.lower() == "auto":
+            _, mode = service_proxy(shown)
+            return "nftables" if mode == "nftables" else "iptables" if mode else ""
+        if not wanted:
+            return "" if felix is None else "iptables"
+        return {"disabled": "iptables", "enabled": "nftables"}.get(wanted.lower(), "")
 
     def _pools(self, shown: Shown) -> Iterator[str]:
         """The encapsulations of the pools from which pods have addresses, each once."""

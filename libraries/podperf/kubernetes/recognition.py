@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from podperf.kubernetes.api import Api, ApiError
-from podperf.kubernetes.known_networks import KNOWN, KnownCilium, KnownNetwork
+from podperf.kubernetes.known_networks import KNOWN, KnownCilium, KnownNetwork, kube_proxy, service_proxy
 from podperf.kubernetes.pod_network import (
-    MOST_READ,
     Agent,
     PodNetwork,
     Question,
     Shown,
     agent_of,
     each_of,
-    of_yaml,
     own_config_maps,
     told_by,
-    version_of,
     within,
     word,
 )
 
 _CILIUM = KnownCilium()  # its config map alone shows it, too
-_KUBE_PROXY = r"kube-proxy"
 
 
 def _found(shown: Shown) -> list[tuple[KnownNetwork, Agent | None, str]]:
@@ -47,7 +42,7 @@ def questions(shown: Shown) -> tuple[Question, ...]:
     """What else must be read to recognise the network."""
     found = _found(shown)
     own = found[0][0].questions(found[0][1]) if found else _CILIUM.questions(None)
-    return tuple(dict.fromkeys((*own, *own_config_maps(_kube_proxy(shown)))))
+    return tuple(dict.fromkeys((*own, *own_config_maps(kube_proxy(shown)))))
 
 
 def recognised(shown: Shown) -> PodNetwork:
@@ -64,29 +59,8 @@ def recognised(shown: Shown) -> PodNetwork:
         network = replace(network, name=first.name, version=version, known_by=word(known_by), beside=beside)
     if network.service_proxy:
         return network
-    proxy, mode = _service_proxy(shown)
+    proxy, mode = service_proxy(shown)
     return replace(network, service_proxy=proxy, service_proxy_mode=mode)
-
-
-def _kube_proxy(shown: Shown) -> Agent | None:
-    return next((each for each in shown.agents if each.image(_KUBE_PROXY)), None)
-
-
-def _service_proxy(shown: Shown) -> tuple[str, str]:
-    """kube-proxy with its version, and its mode. Both are empty if it is not shown."""
-    if agent := _kube_proxy(shown):
-        asked = own_config_maps(agent)
-        text = next(filter(None, (shown.data(asked, key) for key in ("config.conf", "config"))), None)
-        mode = agent.argument("proxy-mode") or of_yaml(text, "mode") or ("iptables, the default" if text else "")
-        return word(f"kube-proxy {version_of(agent.image(_KUBE_PROXY) or '')}".strip()), mode
-    if "+k3s" not in shown.kubelet:
-        return "", ""
-    told = (within(each, "metadata", "annotations", "k3s.io/node-args") for each in shown.nodes)
-    arguments = next(filter(None, told), "")
-    if not isinstance(arguments, str) or "disable-kube-proxy" in arguments:
-        return "", ""
-    mode_of_k3s = re.search(r"proxy-mode=(\w{1,20})", arguments[:MOST_READ])
-    return f"kube-proxy of {shown.kubelet}", mode_of_k3s[1] if mode_of_k3s else "iptables, the default"
 
 
 class Recognition:
