@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 from podperf.cluster import core
 from podperf.cluster.layout import ClusterLayout, ClusterNode, ClusterPrograms
 from podperf.cluster.parts import ALL_NETWORKS, chosen
+from podperf.cluster.parts.bird import Bird
+from podperf.cluster.parts.flannel import Flannel
+from podperf.cluster.parts.plain import Plain
 from podperf.kubernetes.known_networks import CILIUM
 from podperf.kubernetes.pod_network import TOLD, PodNetwork, told_by
 from podperf.kubernetes.recognition import Recognition
@@ -355,6 +358,21 @@ def test_podperfs_own_cluster_tells_its_network(network: Any) -> None:
     proxy = ("Cilium".lower(), "eBPF") if "kube-proxy" in network.replaces() else ("kube-proxy", "nftables")
     assert (found.service_proxy.split()[0], found.service_proxy_mode) == proxy
     assert CILIUM not in fake.refused, "the annotation is enough"
+
+
+@pytest.mark.parametrize(
+    ("network", "data_plane"),
+    [
+        (Plain(), "Linux bridge, iptables"),
+        (Flannel(), "Linux bridge, iptables"),
+        (Bird(), "Linux routes, iptables"),
+    ],
+)
+def test_who_enforces_policies_adds_its_filters_to_the_data_plane_of_the_network(network: Any, data_plane: str) -> None:
+    programs = ClusterPrograms(*([None] * 2), network, tuple(chosen(network, ["network-policies"])))  # type: ignore[arg-type]
+    patch = core.of_registered(ClusterLayout(programs, 6443, ()), ClusterNode(1))
+    found = told_by(patch)
+    assert found is not None and found.data_plane == data_plane
 
 
 def test_a_records_parameters_have_the_network() -> None:

@@ -27,7 +27,7 @@ class NetworkPolicies(ClusterPart):
         iptables.demand_bridged()
 
     def tells(self) -> Mapping[str, str]:
-        return {"data_plane": "Linux bridge, iptables"}
+        return {"filters": "iptables"}
 
     def command(self, layout: ClusterLayout, node: ClusterNode) -> list[str]:
         return command_of(self, layout, node, "--run-firewall=true", "--run-router=false", "--enable-ipv6=true")
