@@ -95,6 +95,8 @@ def test_a_skipped_test_says_nothing_about_the_pace(expected: float) -> None:
         (["finding", "sec-4.1.1", "macvlan", "linux-bridge"], 25, 60),
         (["finding", "sec-4.2.4", "chain-length", "macvlan"], 50, 120),
         (["finding", "sec-4.2.1", "resources", "af-xdp"], 50, 120),
+        (["sec-4.1", "reconfiguration", "cluster-reconfiguration", "external", "64B"], 180, 280),
+        (["sec-4.2", "reconfiguration", "routed"], 25, 60),
         ([], 20, 30),
     ],
 )

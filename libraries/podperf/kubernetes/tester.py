@@ -72,7 +72,7 @@ NAME = "podperf software tester in two pods"
 SERVICE_TIMEOUT, SERVICE_TIME = 30.0, 0.02  # seconds for a cluster to know a new Service, and for each other one
 OUTSIDE_TIMEOUT = 30.0  # seconds until frames reach a host outside of the cluster
 POLICY_TIMEOUT, POLICY_TIME = 30.0, 0.2  # seconds for a cluster to know a first policy, and for each further one
-_CHANGE = 5.0  # seconds that a cluster usually takes to carry out a change under load
+CHANGE = 5.0  # seconds that a cluster usually takes to carry out a change under load
 NOT_ADMITTED = DISCARDED + 1  # a UDP port that no NetworkPolicy of the run admits
 PROBES_A_SECOND, PROBE_TIME = 1000.0, 0.02  # frames/s and seconds
 MOST_FLOWS = 16_352  # UDP source ports from 49184 on
@@ -304,12 +304,12 @@ class KubernetesTester:
         found: dict[str, ChangeUnderLoad] = {}
         if self._settings.network_policies:
             words = f"{ADDED_POLICIES} NetworkPolicies are added"
-            found["policies-added"] = ChangeUnderLoad(words, self._add_policies, _CHANGE)
+            found["policies-added"] = ChangeUnderLoad(words, self._add_policies, CHANGE)
         if self._settings.destination == "service":
-            found["endpoint-added"] = ChangeUnderLoad("a pod is added to a Service", self._add_endpoint, _CHANGE)
+            found["endpoint-added"] = ChangeUnderLoad("a pod is added to a Service", self._add_endpoint, CHANGE)
         refused = "" if self._agent_word else own_agents.ELSEWHERE
         words = "the agent of the network on a node is restarted"
-        found["agent-restarted"] = ChangeUnderLoad(words, self._restart_agent, _CHANGE, refused)
+        found["agent-restarted"] = ChangeUnderLoad(words, self._restart_agent, CHANGE, refused)
         return found
 
     @cached_property

@@ -167,6 +167,14 @@ class ReconfigurationResult:
         }
 
 
+def trial_seconds(settings: FurtherSettings, change: float) -> float:
+    """The duration of a trial with a change that usually takes `change` seconds.
+
+    The second half of a trial is behind the change, and a tenth of this half must be without loss.
+    """
+    return max(settings.reconfiguration_trial, 3 * change)
+
+
 def _with_interval(figure: Measured, scale: float) -> str:
     median, *ends = (short((each or 0) * scale) for each in (figure.value, figure.low, figure.high))
     return f"{figure.bounded(median)} ({' to '.join(ends)})"
@@ -210,8 +218,7 @@ class Reconfiguration:
             raise PodperfError(f"a reconfiguration takes 1 or more pairs of trials, not {repetitions}")
         if (ndr := chain.searched("ndr")) is None:
             return None
-        # The second half of a trial is behind the change, and a tenth of this half must be without loss.
-        duration = max(settings.reconfiguration_trial, 3 * offered[change].seconds)
+        duration = trial_seconds(settings, offered[change].seconds)
         method = cls(change, offered[change], ndr.value, repetitions, duration, ndr.unfinished)
         return method.run(chain.trials(NAME))
 

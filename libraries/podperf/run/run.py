@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from podperf.dataplanes import DATA_PLANES
@@ -15,8 +16,10 @@ from podperf.experiments.host_share import CLUSTER, FURTHER_TRIAL, ROUNDS, TRIAL
 from podperf.experiments.rounds import CLAIM_ROUNDS, DURATION, WARMUP
 from podperf.frames import AddressFamily
 from podperf.kubernetes.settings import pods_of_tester
+from podperf.kubernetes.tester import CHANGE
 from podperf.methods import METHODS
 from podperf.methods.ndrpdr import NdrPdr
+from podperf.methods.reconfiguration import trial_seconds
 from podperf.model import AddressedTraffic, Chain, Direction, FrameSize, TrafficProfile
 from podperf.printable import printable
 from podperf.records import Outcome, RecordWriter, TestRecord, earlier_durations, record_files, topology_digest
@@ -66,7 +69,10 @@ def usual_duration(
         of_resources = any(tag.startswith("sec-4.2.") for tag in tags)
         return CLAIM_ROUNDS * (_OF_RESOURCES if of_resources else _CONTENDERS) * each
     if found := [each for name, each in METHODS.items() if name.replace("_", "-") in tags]:
-        seconds = (each.usual_seconds(wanted.further, BETWEEN_TRIALS, CHAIN) + each.searches * search for each in found)
+        further = wanted.further
+        if "cluster-reconfiguration" in tags:
+            further = replace(further, reconfiguration_trial=trial_seconds(further, CHANGE))
+        seconds = (each.usual_seconds(further, BETWEEN_TRIALS, CHAIN) + each.searches * search for each in found)
         return CHAIN + sum(seconds)
     if "ndrpdr" in tags or not any(tag.startswith(("sec-", "appendix-", "mrr")) for tag in tags):
         return CHAIN + mrr + search + method.patience
