@@ -17,6 +17,7 @@ from podperf.methods.reconfiguration import Outage, Pair, Reconfiguration, Recon
 from podperf.methods.trials import ChangedTrial, ValidTrials
 from podperf.metrics import Measured
 from podperf.model import ChangeUnderLoad, Direction, DirectionResult, Trial, TrialResult
+from podperf.testers import validity
 from podperf.testers.base import TesterLimits
 from simulated_chain import SimulatedChain
 from simulated_dut import SimulatedDut
@@ -227,6 +228,19 @@ def test_the_change_is_made_in_mid_trial_and_undone_behind_it() -> None:
     assert said == ["made", "undone"] * 2, "an invalid trial is repeated, with the change"
     assert changed.result.invalid is None
     assert changed.began is not None and 0.18 <= changed.began < 10
+
+
+def test_a_change_and_its_undo_that_take_longer_than_the_trial_are_no_standstill(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(validity, "STANDSTILL", 1.0)
+
+    def make(undo: ExitStack) -> None:
+        undo.callback(time.sleep, 0.8)
+        time.sleep(0.8)
+
+    changed = source(Slow()).during(make, 1000.0, 0.4)
+    assert changed.result.invalid is None and Outage.of(changed).outlasted
 
 
 def test_a_change_that_fails_ends_the_trial_and_is_undone() -> None:

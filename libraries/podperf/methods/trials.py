@@ -160,7 +160,7 @@ class ValidTrials:
             with ExitStack() as undo, ThreadPoolExecutor(1) as beside:
                 asked = time.monotonic()
                 # A process that the change starts ends with the thread that starts it. So the tester has the other one.
-                sending = beside.submit(self._tester.measure, trial)
+                sending = beside.submit(self._timed, trial)
                 time.sleep(duration / 2)
                 began = time.monotonic()
                 make(undo)
@@ -180,7 +180,7 @@ class ValidTrials:
     def _valid(self, trial: Trial, measure: Callable[[Trial], TrialResult] | None = None) -> TrialResult:
         attempts, grace, delivered = 0, GRACE, 0.0
         while attempts < 1 + MAXIMUM_REPEATS:
-            result = self._watched(trial, measure or self._tester.measure)
+            result = self._watched(trial, measure or self._timed)
             why = None if measure else disturbance(result)
             disturbed = why is not None and self._patience.spend(result.elapsed)
             if disturbed:
@@ -203,17 +203,17 @@ class ValidTrials:
 
     def _watched(self, trial: Trial, measure: Callable[[Trial], TrialResult]) -> TrialResult:
         if self._quietness is None:
-            return self._timed(trial, measure)
+            return measure(trial)
         await_quietness(self._quietness, self._patience, self._on_wait)
         self._quietness.start()
-        result = self._timed(trial, measure)
+        result = measure(trial)
         return replace(result, noise=self._quietness.stop())
 
-    def _timed(self, trial: Trial, measure: Callable[[Trial], TrialResult]) -> TrialResult:
+    def _timed(self, trial: Trial) -> TrialResult:
         began = Clocks.now()
         if self._clock is not None:
             self._clock.start()
-        result = without_latency(measure(trial), self._no_latency)
+        result = without_latency(self._tester.measure(trial), self._no_latency)
         if self._clock is not None:
             result = replace(result, cpu_time=self._clock.stop())
         took = Clocks.now() - began
