@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from argparse import ArgumentParser
+import signal
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -12,6 +14,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from podperf.cluster import lifecycle
 from podperf.errors import PodperfError
 from podperf.experiments.host_share import ClusterWay, HostShare
 from podperf.kubernetes.settings import pods_of_tester
@@ -19,6 +22,7 @@ from podperf.metrics import Measured
 from podperf.model import Direction
 from podperf.report.cni_page import AgentUse, NetworkRow, RowFigures, cni_markdown, cni_page, cni_text, shares_plot
 from podperf.testbed.access import read_topology
+from run_command import cni_table
 from run_command.cni_table import PLACES, WAYS, add_arguments, chosen, refused, searched, topology
 from test_host_share import compared
 
@@ -156,3 +160,40 @@ def test_a_trial_that_fails_costs_no_figure_that_was_found_before_it() -> None:
     assert run.measurement.cpu_time.called
     run.begin_test.side_effect = PodperfError("no pods")
     assert searched("two nodes", {}, run) == RowFigures(reason="no pods")
+
+
+def test_a_cluster_that_another_command_started_meanwhile_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ready_programs", "ready_image"):
+        monkeypatch.setattr(cni_table, name, MagicMock())
+    monkeypatch.setattr(lifecycle, "up", MagicMock(side_effect=PodperfError(lifecycle.RUNS_ALREADY)))
+    monkeypatch.setattr(lifecycle, "down", down := MagicMock())
+    (plain,), row = chosen(["plain"]), NetworkRow("plain")
+    cni_table._measure(plain, tmp_path / "plain", row)
+    assert row.reason == lifecycle.RUNS_ALREADY
+    assert not down.called
+
+
+@pytest.mark.parametrize("nohup", [False, True])
+def test_a_terminal_that_is_gone_ends_the_command_as_ctrl_c_does_unless_nohup_was_asked_for(
+    nohup: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handlers: dict[int, Callable[..., None]] = {}
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN if nohup else signal.SIG_DFL)
+    monkeypatch.setattr(cni_table.hierarchies, "of_this_machine", MagicMock(side_effect=PodperfError("no cluster")))
+    with pytest.raises(PodperfError, match="no cluster"):
+        cni_table.main(Namespace(networks=[], output=None))
+    assert handlers.keys() == {signal.SIGINT, signal.SIGTERM} | ({signal.SIGHUP} if not nohup else set())
+    for number, handler in tuple(handlers.items()):
+        with pytest.raises(KeyboardInterrupt):
+            handler(number, None)
+    assert nohup or handlers[signal.SIGHUP] is signal.SIG_IGN, "it comes more than once"
+
+
+def test_the_files_are_written_also_if_nobody_reads_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", MagicMock(write=MagicMock(side_effect=OSError("the terminal is gone"))))
+    with pytest.raises(OSError, match="the terminal is gone"):
+        cni_table._write(ROWS, tmp_path, 1.0)
+    assert {each.suffix for each in tmp_path.iterdir()} == {".md", ".json", ".html"}

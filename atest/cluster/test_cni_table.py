@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,11 @@ import pytest
 
 from machine import once_as, snapshot
 from own_cluster import STARTS_A_CLUSTER, awaited, need_programs
+from podperf.cluster import lifecycle
 from podperf.cluster.layout import FOLDER
 from podperf.cluster.parts import network_named
 from podperf.errors import ExitCode
-from robot_run import ROOT
+from robot_run import ROOT, podperf
 from run_command import cni_table
 
 pytestmark = STARTS_A_CLUSTER
@@ -42,23 +45,43 @@ def test_a_network_stands_beside_that_of_its_nodes_and_nothing_is_left(
     assert 0 <= row["agent"]["idle"]["cpus"] < 1
 
 
-def test_an_interrupted_table_has_what_was_measured_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGHUP])
+def test_an_interrupted_table_has_what_was_measured_and_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
     need_programs()
     before = snapshot()
-    command = [sys.executable, "-m", "podperf", "cni-table", "plain", "bird", "--output", str(tmp_path / "table")]
-    table = subprocess.Popen(command, cwd=ROOT / "libraries", stdout=subprocess.PIPE, text=True)
-    records = tmp_path / "table" / "plain" / "records"
-    try:
-        awaited(lambda: table.poll() is not None or len(list(records.glob("*.json"))) > 1, table.poll, 300)
-        table.send_signal(signal.SIGINT)
+    with measuring(tmp_path) as table:
+        table.send_signal(how)
         out, _ = table.communicate(timeout=120)
-    finally:
-        table.kill()  # does nothing after it has ended
     assert table.returncode == ExitCode.INTERRUPTED
     assert once_as(before, snapshot) == before and not FOLDER.exists()
     (row,) = rows_of_table(tmp_path / "table")
     assert row["reason"] == "interrupted" and "plain: interrupted" in out
     assert row["ready"] > 0 and "host network" in row["figures"], "also if a busy machine made it fail"
+
+
+def test_the_cluster_ends_with_a_table_that_is_killed(tmp_path: Path) -> None:
+    need_programs()
+    before = snapshot()
+    with measuring(tmp_path) as table:
+        assert lifecycle.running()
+    table.wait(30)
+    awaited(lambda: not lifecycle.running(), lambda: "the cluster still runs", 30)
+    podperf("clean")
+    assert once_as(before, snapshot) == before and not FOLDER.exists()
+
+
+@contextmanager
+def measuring(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A table in the folder `table` there, whose first network is being measured. It is killed at the end."""
+    command = ["env", "--default-signal=HUP", sys.executable, "-m", "podperf"]  # under nohup, SIGHUP would be ignored
+    command += ["cni-table", "plain", "bird", "--output", str(folder / "table")]
+    table = subprocess.Popen(command, cwd=ROOT / "libraries", stdout=subprocess.PIPE, text=True)
+    records = folder / "table" / "plain" / "records"
+    try:
+        awaited(lambda: table.poll() is not None or len(list(records.glob("*.json"))) > 1, table.poll, 300)
+        yield table
+    finally:
+        table.kill()  # does nothing after it has ended
 
 
 def rows_of_table(folder: Path) -> list[dict[str, Any]]:

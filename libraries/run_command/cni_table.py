@@ -7,7 +7,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,7 @@ from typing import Any
 import yaml
 
 from podperf.cluster import hierarchies, lifecycle
-from podperf.cluster.layout import ClusterNetwork, ClusterPrograms
-from podperf.cluster.lifecycle import ClusterState
+from podperf.cluster.layout import ClusterNetwork
 from podperf.cluster.parts import ALL_NETWORKS, network_named, ready_programs
 from podperf.cluster.parts.network_policies import NetworkPolicies
 from podperf.cluster.pod_image import POD, ready_image
@@ -77,7 +76,10 @@ The networks: {titles}."""
 
 def main(options: Namespace) -> int:
     """Measure, print the table, write the page. Exit code 0 if each network could be started."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for each in (signal.SIGINT, signal.SIGTERM):  # a shell's background job ignores SIGINT, if nobody handles it
+        signal.signal(each, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+        signal.signal(signal.SIGHUP, _hung_up)
     hierarchies.of_this_machine()  # before the long builds
     networks = chosen(options.networks)
     if lifecycle.running():
@@ -96,6 +98,12 @@ def main(options: Namespace) -> int:
     return ExitCode.NOT_DONE if any(row.reason for row in found) else ExitCode.FINE
 
 
+def _hung_up(*_: object) -> None:
+    """Interrupt the command once: a terminal that is gone sends SIGHUP more than once."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def refused(way: ClusterWay, network: ClusterNetwork) -> str:
     """The reason why this network cannot be measured this way, or empty."""
     enforces = NetworkPolicies.name in network.replaces()
@@ -108,10 +116,11 @@ def chosen(names: Sequence[str]) -> list[ClusterNetwork]:
 
 
 def _write(rows: Sequence[NetworkRow], results: Path, seconds: float) -> None:
-    print(cni_text(rows, columns(sys.stdout)), end="\n\n")
     write_file(results / f"{NAME}.md", cni_markdown(rows))
     data = {"seconds": seconds, "networks": [row.to_json() for row in rows]}
-    print(printable(str(write_report(results.resolve(), NAME, data, cni_page(rows)))), flush=True)
+    page = write_report(results.resolve(), NAME, data, cni_page(rows))
+    # Nobody may read it: the terminal may be gone.
+    print(cni_text(rows, columns(sys.stdout)), printable(str(page)), sep="\n\n", flush=True)
 
 
 def _measure(wanted: ClusterNetwork, folder: Path, row: NetworkRow) -> None:
@@ -120,7 +129,8 @@ def _measure(wanted: ClusterNetwork, folder: Path, row: NetworkRow) -> None:
     try:
         programs, image = ready_programs(here, say, network=wanted), ready_image(here, say, POD).path
         began = time.monotonic()
-        with _cluster(programs, image) as state:
+        with ExitStack() as undo:
+            state = lifecycle.up(programs, 2, [image], say, undo)
             row.ready, row.memory = time.monotonic() - began, state.memory
             with _used_by_agent(wanted, "idle", row):
                 time.sleep(_IDLE)
@@ -149,15 +159,6 @@ def _used_by_agent(network: ClusterNetwork, load: str, row: NetworkRow) -> Itera
     if before and after:
         cpus = (after.cpu_seconds - before.cpu_seconds) / (time.monotonic() - began)
         row.agent[load] = AgentUse(after.memory, cpus)
-
-
-@contextmanager
-def _cluster(programs: ClusterPrograms, image: Path) -> Iterator[ClusterState]:
-    """podperf's own cluster of two nodes. PodperfError if it does not start."""
-    try:
-        yield lifecycle.up(programs, 2, [image], say)
-    finally:
-        lifecycle.down(say)
 
 
 def topology(kubeconfig: Path) -> Mapping[str, Any]:

@@ -9,13 +9,13 @@ import json
 import os
 import pickle
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 from podperf.cluster import core, hierarchies, layout
@@ -67,8 +67,17 @@ def _alone(say: Callable[[str], None]) -> Iterator[None]:
         os.close(file)
 
 
-def up(programs: ClusterPrograms, number: int, images: Sequence[Path], say: Callable[[str], None]) -> ClusterState:
+def up(
+    programs: ClusterPrograms,
+    number: int,
+    images: Sequence[Path],
+    say: Callable[[str], None],
+    until: ExitStack | None = None,
+) -> ClusterState:
     """Start a cluster of `number` nodes, and wait until they are ready.
+
+    With `until`, the cluster runs until then. It also ends with this process, even if the process is killed. Otherwise
+    the cluster stays.
 
     PodperfError, with the last lines of the part that ended, if they do not become ready. Nothing of it is left then.
     Taken if a run is measuring here, which the start would disturb.
@@ -80,21 +89,25 @@ def up(programs: ClusterPrograms, number: int, images: Sequence[Path], say: Call
         groups = [each.folder / GROUP for each in hierarchies.of_this_machine()]
         with ExitStack() as undo:
             undo.callback(_remove)
-            wanted, keep = _start(programs, number, images, groups)
+            wanted, child = _start(programs, number, images, groups)
             _awaited(wanted, lambda state: None if state.version else _NO_ANSWER, say)
             with closing(log_in(str(wanted.kubeconfig), None)) as api:
                 for part in programs.parts:
                     part.prepare(api)
             state = _awaited(wanted, _not_ready, say)
-            keep()
+            if until is None:
+                _keep(child)
+            else:
+                until.enter_context(child)  # closes its standard input, and waits for its end
+                until.callback(down, say)
             undo.pop_all()
             return state
 
 
 def _start(
     programs: ClusterPrograms, number: int, images: Sequence[Path], groups: Sequence[Path]
-) -> tuple[ClusterLayout, Callable[[], None]]:
-    """Returns a function after which the cluster stays. Without its call, the cluster ends with this program."""
+) -> tuple[ClusterLayout, Popen[bytes]]:
+    """Returns the process that is the cluster. The cluster ends with this program, unless it is kept (`_keep`)."""
     FOLDER.mkdir(mode=0o711)
     (FOLDER / GROUPS).write_text("\n".join(map(str, groups)), encoding="utf-8")
     (FOLDER / LOGS).mkdir()
@@ -116,22 +129,22 @@ def _start(
         listening.set_inheritable(True)
         python = (sys.executable, "-I", "-B", "-c", _INSIDE, str(_LIBRARIES))
         with (FOLDER / LOGS / "inside").open("wb") as log:
-            child = subprocess.Popen(
+            child = Popen(
                 ["sh", str(_KEEPER), str(FOLDER / GROUPS), *_APART, *python, str(listening.fileno())],
-                stdin=subprocess.PIPE,
+                stdin=PIPE,
                 stdout=log,
                 stderr=log,
                 cwd="/",
                 pass_fds=[listening.fileno()],
                 start_new_session=True,
             )
+    return wanted, child
 
-    def keep() -> None:
-        assert child.stdin is not None
-        child.stdin.write(f"{KEEP}\n".encode())
-        child.stdin.close()
 
-    return wanted, keep
+def _keep(cluster: Popen[bytes]) -> None:
+    assert cluster.stdin is not None
+    cluster.stdin.write(f"{KEEP}\n".encode())
+    cluster.stdin.close()
 
 
 def _switch_on(groups: Sequence[Path]) -> None:
