@@ -39,8 +39,10 @@ pytestmark = STARTS_A_CLUSTER
 API_SERVICE = "10.96.0.1"  # the first address of SERVICES
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 443), 10).close()"
 NETWORK_READY_IN = 45.0  # seconds for two nodes
+UNDERLAY = ("10.245.0.0/24", "fd00:10:245::/64")  # between the nodes: of `ovn`, and of the sessions of `bird:vxlan`
 # The networks of nodes, pods and Services, in which agents and overlays talk, too.
-OF_CLUSTER = (f"{CONTROL_ADDRESS.removesuffix('1')}0/24", "fd00:10:199::/64", *PODS.split(","), *SERVICES.split(","))
+NODES = (f"{CONTROL_ADDRESS.removesuffix('1')}0/24", "fd00:10:199::/64")
+OF_CLUSTER = (*NODES, *UNDERLAY, *PODS.split(","), *SERVICES.split(","))
 
 
 class TestNetworks:
@@ -71,6 +73,8 @@ class TestNetworks:
                     profile = TrafficProfile(FrameSize.parse(84), flows=10, headers=Headers(family))
                     trial = Trial(AddressedTraffic(profile), 2000.0, 0.5)
                     first(lambda result: (result.sent, result.received) == (1000, 1000), partial(tester.measure, trial))
+                times = tester.measure(Trial(traffic_of(84), 2000.0, 0.5, train=32)).cpu_time
+                assert times is not None and bool(times.unread) is (network.name == "ovn"), times
                 for node in ("node1", "node2"):
                     within = ("nsenter", f"--target={process_of('podperf-tester', node)}", "--net")
                     LocalHost().do(*within, sys.executable, "-c", CONNECT, API_SERVICE)
