@@ -78,6 +78,15 @@ def test_frames_cross_docker_in_both_directions(pods: int) -> None:
     assert "look_alike" not in told
 
 
+@pytest.mark.parametrize("data_plane", ["docker-bridge", "docker-default", "docker-macvlan", "podman-bridge"])
+def test_hooks_find_the_pods_of_an_engine(data_plane: str) -> None:
+    need(data_plane)
+    with local_testbed().build(Chain(data_plane, 2), FrameSize.parse(64)) as sut:
+        (part,) = sut.parts
+        assert part.site is not None
+        assert [pod.name for pod in part.site.pods] == ["pod1", "pod2"]
+
+
 @pytest.mark.parametrize("family", AddressFamily)
 @pytest.mark.parametrize("pods", [1, 2])
 def test_frames_cross_its_default_bridge_in_both_directions(pods: int, family: AddressFamily) -> None:

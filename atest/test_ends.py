@@ -16,6 +16,7 @@ from podperf.testbed.system_under_test import PROGRAM_AT_END, addressed
 
 LARGE, SMALL = FrameSize.parse(1518), FrameSize.parse(64)
 POD_TO_POD, POD_TO_PORT, PORT_TO_POD = Ends(End.POD, End.POD), Ends(left=End.POD), Ends(right=End.POD)
+CONTAINERS = Ends(End.CONTAINER, End.CONTAINER)
 
 
 @pytest.mark.parametrize("ends", [POD_TO_POD, POD_TO_PORT, PORT_TO_POD], ids=str)
@@ -49,7 +50,8 @@ def test_a_pod_forwards_between_pods_at_the_ends() -> None:
         Chain("ovs-dpdk", 0, ends=PORT_TO_POD),
         Chain("ovs-dpdk", 1, ends=POD_TO_POD),
         Chain("memif", 0, ends=POD_TO_POD),
-        Chain("memif", 0, ends=Ends(End.CONTAINER, End.CONTAINER)),
+        Chain("memif", 0, ends=CONTAINERS),
+        Chain("ovs-dpdk", 0, ends=CONTAINERS),
         Chain("memif", 1, ends=PORT_TO_POD),
         Chain("af-xdp", 0, ends=POD_TO_POD),
         Chain("af-xdp", 0, ends=POD_TO_PORT),

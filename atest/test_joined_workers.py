@@ -17,7 +17,17 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.linux import ip_json
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import namespaces_named
-from podperf.model import BOTH_DIRECTIONS, Chain, Direction, DirectionResult, FrameSize, TrafficProfile, Trial
+from podperf.model import (
+    BOTH_DIRECTIONS,
+    Chain,
+    Direction,
+    DirectionResult,
+    End,
+    Ends,
+    FrameSize,
+    TrafficProfile,
+    Trial,
+)
 from podperf.testbed.access import machines_of
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
@@ -53,6 +63,23 @@ def test_frames_cross_two_workers_of_this_machine_in_both_directions(here: Testb
             if described is not None:
                 assert described["overhead_bytes"] == 50
                 assert [each["settings"]["id"] for each in described["interfaces"].values()] == [100, 100]
+    assert not namespaces_named(LocalHost())
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        Chain("linux-bridge", 0, workers=2, join="vxlan", ends=Ends(End.POD, End.POD)),
+        Chain("macvlan", 0, workers=2, ends=Ends(End.POD, End.POD)),
+        Chain("macvlan", 2, workers=2, join="vxlan", ends=Ends(End.POD, End.POD)),
+        Chain("af-xdp", 0, workers=2, ends=Ends(End.POD, End.POD)),
+    ],
+    ids=str,
+)
+def test_frames_from_a_pod_cross_two_workers_to_another_pod(here: Testbed, chain: Chain) -> None:
+    need(chain.data_plane)
+    with here.build(chain, SMALL, BOTH_DIRECTIONS) as sut:
+        all_cross_the_cable(sut, SMALL)
     assert not namespaces_named(LocalHost())
 
 

@@ -253,7 +253,7 @@ def test_parameters_and_hooks_reach_the_networks_of_worker_and_pods() -> None:
     machine, site = chain_of(2)
     hooks = (Hook("a", place="pods"), Hook("b"), Hook("c", place="pod 2"), Hook("d", place="pod 3"))
     sysctls = {"pods": {"net.ipv4.ip_forward": "1"}, "worker": {"net.core.somaxconn": "9"}, "machine": {"x": "1"}}
-    change_chain(site, CountedSettings(sysctls=sysctls, hooks=(*hooks, Hook("e", place="machine"))))
+    change_chain([site], CountedSettings(sysctls=sysctls, hooks=(*hooks, Hook("e", place="machine"))))
     found = [each.split("podperf-")[1].split(" ", 1) for each in machine.commands]
     assert [(where, what.split()[-1]) for where, what in found] == [
         ("worker", "net.core.somaxconn=9"),
@@ -268,11 +268,17 @@ def test_parameters_and_hooks_reach_the_networks_of_worker_and_pods() -> None:
     assert [each.split("PODPERF_PORTS=")[1].split("'")[0].split(" sh")[0] for each in machine.commands[3:]] == told
 
 
+def test_pods_are_counted_along_all_workers_of_the_machine() -> None:
+    machines, sites = zip(*(chain_of(1) for _ in range(2)), strict=True)
+    change_chain(sites, CountedSettings(hooks=(Hook("a", place="pod 2"), Hook("b", place="worker"))))
+    assert [[each.split()[-1] for each in machine.commands] for machine in machines] == [["b"], ["a", "b"]]
+
+
 def test_what_all_pods_refuse_is_told_once() -> None:
     machine, site = chain_of(2)
     machine._refused = {"nsenter": "sysctl: cannot stat /proc/sys/x: No such file or directory"}
     with pytest.raises(InputsRefused) as caught:
-        change_chain(site, CountedSettings(sysctls={"pods": {"x": "1"}}))
+        change_chain([site], CountedSettings(sysctls={"pods": {"x": "1"}}))
     (problem,) = caught.value.problems
     assert problem.endswith(
         "correct the name, or write it under `sysctls.machine`, if it is none of a network namespace"
@@ -281,7 +287,7 @@ def test_what_all_pods_refuse_is_told_once() -> None:
 
 def test_a_chain_without_inputs_costs_no_command() -> None:
     machine, site = chain_of(1)
-    change_chain(site, CountedSettings(sysctls={"machine": {"a": "1"}}, hooks=(Hook("a", place="machine"),)))
+    change_chain([site], CountedSettings(sysctls={"machine": {"a": "1"}}, hooks=(Hook("a", place="machine"),)))
     assert not machine.commands
 
 

@@ -128,7 +128,8 @@ def test_pods_of_two_workers_are_joined_as_their_chains_are() -> None:
     ("name", "reason"),
     [
         ("vpp-l2patch", "ports in user space"),
-        ("sriov", "ports in user space"),
+        ("sriov", "existed before the run"),
+        ("sriov-vpp", "existed before the run"),
         ("docker", "translates the addresses"),
         ("tc-redirect-peer", "behind the XDP hook"),
     ],
@@ -220,10 +221,39 @@ def test_two_containers_of_one_pod_share_its_network_and_a_memif() -> None:
     assert opened(bare) == "--left left@podperf-tester-left --right right@podperf-tester-left"
 
 
+def test_both_containers_of_one_pod_have_a_vhost_user_port() -> None:
+    lines = commands(Chain("ovs-dpdk", 0, ends=CONTAINERS))
+    assert opened(lines) == "--left left@podperf-end-left --right right@podperf-end-left"
+    assert sum("type=dpdkvhostuserclient" in line for line in lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("chain", "reason"),
+    [
+        (Chain("af-xdp", 0, workers=2, ends=POD_TO_PORT), "a worker has no pod"),
+        (Chain("af-xdp", 1, workers=2, ends=POD_TO_PORT), "a worker has no pod"),
+        (Chain("memif", 0, workers=2, ends=POD_TO_POD), "the worker has 1 pod"),
+        (Chain("macvlan", 0, workers=2, ends=POD_TO_PORT), "a worker has no pod"),
+        (Chain("macvlan", 0, workers=2, join="vxlan", ends=POD_TO_POD), "vxlan gives the worker an interface in place"),
+    ],
+    ids=str,
+)
+def test_a_worker_that_would_forward_nothing_is_refused(chain: Chain, reason: str) -> None:
+    with pytest.raises(Unavailable, match=reason):
+        commands(chain, TWO_WORKERS)
+
+
+def test_pods_of_two_workers_have_the_join_on_their_way() -> None:
+    lines = commands(Chain("macvlan", 2, workers=2, join="vxlan", ends=POD_TO_POD), TWO_WORKERS)
+    masters = {json.loads(line.partition("] ")[2])["master"] for line in lines if '"type": "macvlan"' in line}
+    assert masters == {"w-left", "w2-right", "join-left", "join-right"}
+
+
 @pytest.mark.parametrize(
     ("chain", "refusal", "reason"),
     [
-        (Chain("linux-bridge", 0, ends=CONTAINERS), Unavailable, "joins no containers of one pod"),
+        (Chain("linux-bridge", 0, ends=CONTAINERS), Unavailable, "no containers of one pod: their frames do not leave"),
+        (Chain("af-xdp", 0, ends=CONTAINERS), Unavailable, "no containers of one pod"),
         (Chain("memif", 1, ends=CONTAINERS), PodperfError, "no other pod and no second worker"),
         (Chain("memif", 0, ends=Ends(left=End.CONTAINER)), PodperfError, "if the other end is a container"),
     ],
@@ -237,7 +267,9 @@ def test_what_is_not_between_two_containers_of_one_pod_is_refused(
 
 
 def test_a_memif_needs_two_pods() -> None:
-    with pytest.raises(Unavailable, match="memif, from a pod to a port: a memif joins two pods, and there is one"):
+    with pytest.raises(
+        Unavailable, match="memif, from a pod to a port: a memif joins two pods, and the worker has 1 pod"
+    ):
         commands(Chain("memif", 0, ends=POD_TO_PORT))
     assert list(started(commands(Chain("memif", 1, ends=POD_TO_PORT)))) == ["end-left", "pod1"]
 
@@ -280,6 +312,12 @@ def test_variants_of_a_comparison_can_differ_in_their_ends(tmp_path: Path) -> No
         "variants:\n  - name: out\n  - name: in\n    chain: {ends: {right: pod}}\n"
     )
     assert [each.chain.ends for each in load_comparison(path).variants] == [POD_TO_PORT, PORT_TO_POD]
+    path.write_text(
+        "version: 1\nname: ends\nchain: {data_plane: memif, pods: 0}\nvariants:\n"
+        "  - name: pods\n    chain: {ends: {left: pod, right: pod}}\n"
+        "  - name: containers\n    chain: {ends: {left: container, right: container}}\n"
+    )
+    assert [each.chain.ends for each in load_comparison(path).variants] == [POD_TO_POD, CONTAINERS]
 
 
 def test_ends_are_in_the_record_and_tell_series_apart() -> None:

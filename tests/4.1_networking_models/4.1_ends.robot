@@ -121,6 +121,10 @@ OVS-DPDK, from host to pod, 64 B                 ovs-dpdk        port        pod
     [Tags]    user-space    ovs-dpdk    external2pod    64B
 OVS-DPDK, from host to pod, 1518 B               ovs-dpdk        port        pod          1518
     [Tags]    user-space    ovs-dpdk    external2pod    1518B
+OVS-DPDK, between containers of a pod, 64 B      ovs-dpdk        container   container    64
+    [Tags]    user-space    ovs-dpdk    container2container    64B
+OVS-DPDK, between containers of a pod, 1518 B    ovs-dpdk        container   container    1518
+    [Tags]    user-space    ovs-dpdk    container2container    1518B
 Memif, from pod to pod, 64 B                     memif           pod         pod          64
     [Tags]    user-space    memif    pod2pod    64B
 Memif, from pod to pod, 1518 B                   memif           pod         pod          1518

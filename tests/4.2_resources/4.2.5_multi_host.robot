@@ -60,28 +60,52 @@ TC redirect, 1518 B, 2 workers, VXLAN              tc-redirect     2       1518 
     [Tags]    ebpf    tc-redirect    vxlan    1518B
 Routed, 64 B, 2 workers, VLAN                      routed          2       64       join=vlan
     [Tags]    kernel-space    routed    64B
+Routed, 1280 B, 2 workers, VLAN                    routed          2       1280     join=vlan
+    [Tags]    kernel-space    routed    1280B
 Routed, 1518 B, 2 workers, VLAN                    routed          2       1518     join=vlan
     [Tags]    kernel-space    routed    1518B
+Routed, IMIX, 2 workers, VLAN                      routed          2       IMIX     join=vlan
+    [Tags]    kernel-space    routed    IMIX
 Routed, 64 B, 2 workers, Geneve                    routed          2       64       join=geneve
     [Tags]    kernel-space    routed    geneve    64B
+Routed, 1280 B, 2 workers, Geneve                  routed          2       1280     join=geneve
+    [Tags]    kernel-space    routed    geneve    1280B
 Routed, 1518 B, 2 workers, Geneve                  routed          2       1518     join=geneve
     [Tags]    kernel-space    routed    geneve    1518B
+Routed, IMIX, 2 workers, Geneve                    routed          2       IMIX     join=geneve
+    [Tags]    kernel-space    routed    geneve    IMIX
 Routed, 64 B, 2 workers, GRE                       routed          2       64       join=gre
     [Tags]    kernel-space    routed    gre    64B
+Routed, 1280 B, 2 workers, GRE                     routed          2       1280     join=gre
+    [Tags]    kernel-space    routed    gre    1280B
 Routed, 1518 B, 2 workers, GRE                     routed          2       1518     join=gre
     [Tags]    kernel-space    routed    gre    1518B
+Routed, IMIX, 2 workers, GRE                       routed          2       IMIX     join=gre
+    [Tags]    kernel-space    routed    gre    IMIX
 Routed, 64 B, 2 workers, IP in IP                  routed          2       64       join=ipip
     [Tags]    kernel-space    routed    64B
+Routed, 1280 B, 2 workers, IP in IP                routed          2       1280     join=ipip
+    [Tags]    kernel-space    routed    1280B
 Routed, 1518 B, 2 workers, IP in IP                routed          2       1518     join=ipip
     [Tags]    kernel-space    routed    1518B
+Routed, IMIX, 2 workers, IP in IP                  routed          2       IMIX     join=ipip
+    [Tags]    kernel-space    routed    IMIX
 Routed, 64 B, 2 workers, WireGuard                 routed          2       64       join=wireguard
     [Tags]    kernel-space    routed    wireguard    64B
+Routed, 1280 B, 2 workers, WireGuard               routed          2       1280     join=wireguard
+    [Tags]    kernel-space    routed    wireguard    1280B
 Routed, 1518 B, 2 workers, WireGuard               routed          2       1518     join=wireguard
     [Tags]    kernel-space    routed    wireguard    1518B
+Routed, IMIX, 2 workers, WireGuard                 routed          2       IMIX     join=wireguard
+    [Tags]    kernel-space    routed    wireguard    IMIX
 Routed, 64 B, 2 workers, BGP                       routed          2       64       join=bgp
     [Tags]    kernel-space    routed    bgp    64B
+Routed, 1280 B, 2 workers, BGP                     routed          2       1280     join=bgp
+    [Tags]    kernel-space    routed    bgp    1280B
 Routed, 1518 B, 2 workers, BGP                     routed          2       1518     join=bgp
     [Tags]    kernel-space    routed    bgp    1518B
+Routed, IMIX, 2 workers, BGP                       routed          2       IMIX     join=bgp
+    [Tags]    kernel-space    routed    bgp    IMIX
 Routed, 64 B, 2 workers, both directions           routed          2       64       bidirectional
     [Tags]    kernel-space    routed    64B    bidirectional
 Routed, 64 B, 2 workers, VXLAN, both directions    routed          2       64       bidirectional     join=vxlan

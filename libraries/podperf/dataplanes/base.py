@@ -20,7 +20,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.linux import mac_address
 from podperf.kernel import hugepages
 from podperf.kernel.thread_time import CpuUser, kernel_users
-from podperf.model import Chain, Changes, Direction, Entry, NetworkingModel, PageSize, VirtualFunctionSettings
+from podperf.model import CABLE, Chain, Changes, Direction, Entry, NetworkingModel, PageSize, VirtualFunctionSettings
 from podperf.pods.base import Pod, PodStarter
 from podperf.pods.forwarders.base import ORDINARY_MTU, Application
 
@@ -76,7 +76,7 @@ class Worker:
     number: int = 0  # of a chain's workers, counted from the left
     hugepages: PageSize = PageSize.TWO_MIB  # of the memory of applications and switch, if the host has such pages
     settings: Any = None  # an object of the data plane's class `settings`, or None if the topology has none
-    started: Sequence[Pod] = ()  # the pods that the runtime has started for this set-up
+    started: list[Pod] = field(default_factory=list)  # the pods that have been started for this set-up
     headers: Headers = PLAIN  # of the test frames
 
     @property
@@ -143,15 +143,16 @@ class EndInPod:
     pods: PodStarter
     mtu: int
     opposite: WorkerPort | None = None  # the other port of the worker if there is one, and no pod between both
-    neighbour: Pod | None = None  # the container at the other end, if both are containers of one pod
+    join: str = CABLE  # what the worker's other port leads to, if there is a further worker
+    other_container: Pod | None = None  # that at the other end, if both ends are containers of one pod
 
     def over_veth(self, undo: ExitStack) -> AttachedPod:
         """The pod on one end of a veth pair. The other end is a port of the worker like any other."""
         name = f"end-{self.side}"
-        if self.neighbour is None:
+        if self.other_container is None:
             pod = self.pods.start(name, [], undo)
         else:
-            pod = self.pods.start_beside(self.neighbour, name, undo)
+            pod = self.pods.start_beside(self.other_container, name, undo)
         pod.add_veth(self.side, self.worker, self.port, self.mtu)
         port = WorkerPort(self.port, mac_address(self.worker, self.port), pod.interfaces[self.side].mac)
         return AttachedPod(pod, port)
@@ -253,8 +254,8 @@ class DataPlane(Protocol):
     """Whether a pod at an end has a port in user space. A program of the pod then carries frames between this port and
     the interface through which the tester's program sends and receives. Rates include the work of this program."""
 
-    joins_containers: ClassVar[bool] = False
-    """Whether it carries frames between two containers of one pod, which share the network of their pod."""
+    no_end_in_container: ClassVar[str] = "their frames do not leave the network of their pod"
+    """The reason why two containers of one pod cannot be the ends of a chain, or empty."""
 
     forwarders: ClassVar[Sequence[str]]
     """The programs that can forward in a pod (podperf.pods.forwarders). The first one is the default."""

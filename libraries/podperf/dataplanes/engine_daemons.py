@@ -54,7 +54,7 @@ class EngineDaemon(ABC):
         daemon = (*self._command(folder, address, worker.headers.family), *options)
         self._process = host.spawn(*_ALONE, *_PRIVATE, str(RUN_DIRECTORY), folder, *daemon)
         undo.callback(self._process.stop, 0.1)  # the daemon is alone with its processes and files
-        self.pods = self.kind(host, host, *self._client(address), group=f"/{group}")
+        self.pods = self.kind(host, host, *self._client(address), group=f"/{group}", started=worker.started)
         self.worker = replace(worker, pods=self.pods)
         answers = (*self.pods.command, *self.pods.probe)
         if not await_success(host, self._process, START_TIMEOUT, *answers):

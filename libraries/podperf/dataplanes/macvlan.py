@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 from podperf.dataplanes.base import AttachedPod, EndInPod, RunningDataPlane, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import forward_along_each, parent_interfaces, start_pods, static_address
+from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, mac_address, missing_link_type
-from podperf.model import Chain
+from podperf.model import CABLE, Chain
 from podperf.pods.base import Attachment
 from podperf.pods.cni import CniPlugins
 
@@ -30,6 +31,11 @@ class Macvlan(KernelPods):
     def start_end(self, end: EndInPod, undo: ExitStack) -> AttachedPod:
         """A pod at an end has a sub-interface of the worker's other port, so that the parent carries frames between the
         two ends. Without such a port, its parent is one end of a veth pair."""
+        if end.opposite is not None and end.join != CABLE:
+            raise Unavailable(
+                f"a pod at an end has a sub-interface of the worker's other port, and {end.join} gives the worker an "
+                "interface in place of this port: with a pod on each worker, the chain forwards to that interface"
+            )
         parent = end.opposite.interface if end.opposite else end.port
         if end.opposite is None:
             add_veth(end.worker, near=parent, far=f"{parent}-end", mtu=end.mtu)
@@ -39,6 +45,8 @@ class Macvlan(KernelPods):
         return AttachedPod(pod, port, takes_xdp=False)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        if not chain.pods and not chain.ends.in_pods:
+            raise Unavailable("a worker has no pod, and macvlan carries frames between pods")
         parents = parent_interfaces(worker, chain)
 
         def plugins(network: int, address: str) -> list[dict[str, Any]]:

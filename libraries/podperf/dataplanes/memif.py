@@ -15,6 +15,7 @@ from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, forwarder_in, receive_threads, together
 from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES, leave_queues_each, start_pods_with_ports
 from podperf.errors import Unavailable
+from podperf.figures import count
 from podperf.hosts.base import Host
 from podperf.hosts.linux import package_versions
 from podperf.hosts.run_directory import pod_socket
@@ -39,7 +40,7 @@ class Memif(DataPlane):
     least_pods: ClassVar[int] = 2
     no_end_in_pod: ClassVar[str] = ""
     program_at_ends: ClassVar[bool] = True
-    joins_containers: ClassVar[bool] = True
+    no_end_in_container: ClassVar[str] = ""
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
     program_capabilities: ClassVar[tuple[str, ...]] = AF_XDP_CAPABILITIES  # of the first and the last pod
 
@@ -48,11 +49,11 @@ class Memif(DataPlane):
         return missing_drivers(host, "net_memif", "net_af_xdp") or CniPlugins(host).missing("host-device")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        if (count := chain.pods + chain.ends.containers) < self.least_pods:
-            raise Unavailable(f"{chain}: a memif joins two pods, and there is one")
+        if (number := chain.pods + chain.ends.in_worker) < self.least_pods:
+            raise Unavailable(f"{chain}: a memif joins two pods, and the worker has {count(number, 'pod')}")
         refuse_large_frames(worker.mtu, "memif")
         leave_queues_each(worker)
-        sockets = [pod_socket(worker.directory, f"memif{segment}.sock") for segment in range(count + 1)]
+        sockets = [pod_socket(worker.directory, f"memif{segment}.sock") for segment in range(number + 1)]
         polling = PollingPods(worker, chain, undo)
         pods, ports = start_pods_with_ports(worker, chain.pods, undo)
         outer = {"net1": worker.cpus.pods[0], "net2": worker.cpus.pods[-1]}

@@ -124,6 +124,7 @@ class OvsDpdk(DataPlane):
     takes_tags: ClassVar[bool] = True
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     no_end_in_pod: ClassVar[str] = ""
+    no_end_in_container: ClassVar[str] = ""
     program_at_ends: ClassVar[bool] = True
     forwarders: ClassVar[Sequence[str]] = (*FORWARDERS, MIXED)
     switch_has_cpus: ClassVar[bool] = True

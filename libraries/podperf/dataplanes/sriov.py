@@ -16,6 +16,7 @@ from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.dataplanes.segments import entries, forward_along
 from podperf.dataplanes.virtual_functions import (
+    NO_END_IN_POD,
     VFIO_CAPABILITIES,
     describe_vfs,
     missing,
@@ -45,6 +46,7 @@ class Sriov(DataPlane):
     forwarders: ClassVar[Sequence[str]] = ("testpmd-mac", IN_KERNEL)
     takes_tags: ClassVar[bool] = True
     uses_virtual_functions: ClassVar[bool] = True
+    no_end_in_pod: ClassVar[str] = NO_END_IN_POD
     program_capabilities: ClassVar[tuple[str, ...]] = VFIO_CAPABILITIES
 
     @staticmethod

@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
-from podperf.dataplanes.virtual_functions import LEFT, RIGHT, VFIO_CAPABILITIES, describe_vfs, missing, on_to, vfs_along
+from podperf.dataplanes.virtual_functions import (
+    LEFT,
+    NO_END_IN_POD,
+    RIGHT,
+    VFIO_CAPABILITIES,
+    describe_vfs,
+    missing,
+    on_to,
+    vfs_along,
+)
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel import pci, sriov
@@ -97,6 +106,7 @@ class SriovAndSwitch(DataPlane):
     switch_has_cpus: ClassVar[bool] = True
     takes_tags: ClassVar[bool] = True
     uses_virtual_functions: ClassVar[bool] = True
+    no_end_in_pod: ClassVar[str] = NO_END_IN_POD
     program_capabilities: ClassVar[tuple[str, ...]] = VFIO_CAPABILITIES
     switch: ClassVar[type[Switch]]
 

@@ -62,6 +62,8 @@ def start_pods_with_ports(worker: Worker, count: int, undo: ExitStack) -> tuple[
     for side, (port, pod) in at_ends.items():
         move_into_pod(worker, port, pod, _NAMES[side])
         pods.insert(0 if side == "left" else len(pods), pod)
+    if not pods:
+        raise Unavailable("a worker has no pod, and no program carries frames between its ports")
     if not count and len(pods) == 1:
         (side,) = _NAMES.keys() - at_ends
         move_into_pod(worker, worker.left if side == "left" else worker.right, pods[0], _NAMES[side])

@@ -21,6 +21,7 @@ from podperf.pods.forwarders.testpmd import TestpmdForwarder
 LEFT, RIGHT = 0, 1
 # The kernel keeps a program's memory in place while a device may write into it, and counts it as locked memory.
 VFIO_CAPABILITIES = ("IPC_LOCK",)
+NO_END_IN_POD = "virtual functions belong to ports that existed before the run"  # see DataPlane.no_end_in_pod
 
 
 def missing(worker: Worker) -> str | None:

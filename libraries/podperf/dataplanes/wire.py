@@ -19,7 +19,7 @@ class Wire(DataPlane):
     name: ClassVar[str] = "wire"
     takes_tags: ClassVar[bool] = True
     no_end_in_pod: ClassVar[str] = ""
-    joins_containers: ClassVar[bool] = True
+    no_end_in_container: ClassVar[str] = ""
     model: ClassVar[NetworkingModel] = NetworkingModel.NONE
     cabling: ClassVar[Cabling] = Cabling.BACK_TO_BACK
     least_pods: ClassVar[int] = 0

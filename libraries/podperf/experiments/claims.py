@@ -15,7 +15,7 @@ from podperf.experiments.claim import Claim, Expectation
 from podperf.experiments.contender import Contender, WantedPlacement
 from podperf.experiments.published import published_table
 from podperf.figures import short
-from podperf.model import CABLE, DRAFT, Chain, FrameSize, PageSize
+from podperf.model import DRAFT, Chain, FrameSize, PageSize
 from podperf.nearness import proposal
 from podperf.testbed.neighbour import NeighbourKind
 from podperf.testbed.scenarios import PLACEMENTS, CpuIsolation, Node, Scenario
@@ -74,12 +74,12 @@ def lengths(data_plane: str, *pods: str, frame: str, difference: str = "5", docu
 
 
 def joins(data_plane: str, *names: str, difference: str = "5", alike: str = "", documentation: str = "") -> Claim:
-    """Two pods on two workers, which these join (`podperf.testbed.joins.JOINS`): the pods forward more by a cable than
-    by the first of these joins, and more by each than by the next one, or as much if they are `alike`."""
-    several = [Chain(data_plane, 2, workers=2, join=name) for name in (CABLE, *names)]
+    """Two pods on two workers, which these join (`podperf.testbed.joins.JOINS`): the pods forward more by each join
+    than by the next one, or as much if they are `alike`."""
+    several = [Chain(data_plane, 2, workers=2, join=name) for name in names]
     contenders = tuple(Contender(each.join, each) for each in several)
     expected, expectation = _order(alike)
-    text = f"{expected} {', '.join((CABLE, *names))} between the workers"
+    text = f"{expected} {', '.join(names)} between the workers"
     return _claim("-".join((data_plane, "joins", *names)), text, contenders, difference, documentation, expectation)
 
 

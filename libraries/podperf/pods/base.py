@@ -94,7 +94,10 @@ class PodStarter(Protocol):
 
     def start_beside(self, pod: Pod, name: str, undo: ExitStack) -> Pod:
         """Start another container of a pod. Both have the network of the pod in common, and each its own programs."""
-        raise Unavailable("podperf starts no second container of a pod with this pod runtime")
+        raise Unavailable(
+            "pods of this runtime have one container: `pods: {runtime: namespaces}` or `pods: {runtime: runc}` in the "
+            "topology"
+        )
 
     def give_functions(
         self, ports: Mapping[str, Sequence[PhysicalFunction]], undo: ExitStack

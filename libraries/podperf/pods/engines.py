@@ -22,7 +22,7 @@ from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import control_groups
 from podperf.kernel.control_groups import MIB, ControlGroup
-from podperf.pods.base import Attachment, PodInterface, PodRuntime
+from podperf.pods.base import Attachment, Pod, PodInterface, PodRuntime
 from podperf.pods.networks import NetworkedPod, PodNetworks
 from podperf.pods.runc import PROGRAMS, START_TIMEOUT, in_chroot
 
@@ -86,10 +86,13 @@ class EnginePods(PodRuntime):
     remedy: ClassVar[str]
     """The words that tell the user how to make the engine answer."""
 
-    def __init__(self, machine: Host, worker: Host, *options: str, group: str = "") -> None:
+    def __init__(
+        self, machine: Host, worker: Host, *options: str, group: str = "", started: list[Pod] | None = None
+    ) -> None:
         """`options` of the command line name another daemon than the usual one. The control groups of the containers
-        are in `group`, or where the engine makes them."""
+        are in `group`, or where the engine makes them. The pods are put into the list `started`."""
         self._machine, self._networks = machine, PodNetworks(machine, worker)
+        self._started = [] if started is None else started
         self.command, self._group = (self.engine, *options), group
         self._running = 0
 
@@ -174,7 +177,9 @@ class EnginePods(PodRuntime):
         process = self._first_process(container)
         group = control_groups.group_of(self._machine, process, limits) if limits else None
         inside = name_namespace(self._machine, name, process, undo)
-        return EngineContainer(name, inside, self._machine, process, group, _limits_of(shown))
+        pod = EngineContainer(name, inside, self._machine, process, group, _limits_of(shown))
+        self._started.append(pod)
+        return pod
 
     def _import_image(self, undo: ExitStack) -> None:
         """Have the empty image until `undo`."""

@@ -34,7 +34,7 @@ def check_counted(topology: Topology, host: Host, root: bool, undo: ExitStack) -
     try:
         counted = boot(host, settings, say, undo)
         topology = counted.as_lab(topology)
-        machine, _ = machines_of(topology, host, undo)
+        machine, *_ = machines_of(topology, host, undo)
     except PodperfError as error:
         yield _of_machine(State.MISSING, str(error))
         return

@@ -82,9 +82,9 @@ SECTIONS = (
         "Networking Models",
         "The way from NIC to pod decides the performance: five models.",
         "The five models. The network of a Kubernetes cluster, of whichever model: between two pods, and through a "
-        "Service. Traffic that begins or ends in a pod: Pod2Pod, Pod2External, External2Pod and, by memif, "
-        "Container2Container of versions 05 and 07. BMP2VMP and VMP2VMP are chains on two workers (section 4.2.5), of "
-        "which one or both are virtual machines.",
+        "Service. Traffic that begins or ends in a pod: Pod2Pod, Pod2External, External2Pod and, by memif or "
+        "vhost-user, Container2Container of versions 05 and 07. BMP2VMP and VMP2VMP are chains on two workers (section "
+        "4.2.5), of which one or both are virtual machines.",
     ),
     Section(
         "4.1.1",

@@ -27,7 +27,7 @@ from podperf.testbed.hooks import chosen, in_shell, run_command, run_hook
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import SystemUnderTest, WorkerSite, addressed, memory_of, refuse_other_pages
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import Testbed, pods_with_cpus
 from podperf.testers.base import TesterLimits
 from podperf.topology import Hook, Moment
 
@@ -161,7 +161,7 @@ class Contenders:
         neighbour = tuple(cpu for cpu in allowed if cpu not in wanted.cpus)
         placement = replace(usual, sut=wanted.cpus, named_switch=wanted.switch_cpus or (), neighbour=neighbour)
         with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
-        return Placed(placement, [plan_cpus(placement, chain.pods, with_switch=with_switch)])
+        return Placed(placement, [plan_cpus(placement, pods_with_cpus(chain), with_switch=with_switch)])
 
 
 def run_before(variant: Contender, machines: Iterable[WorkerMachine], undo: ExitStack) -> None:

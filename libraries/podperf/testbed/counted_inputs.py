@@ -35,15 +35,15 @@ def change_machine(machine: Host, settings: CountedSettings) -> None:
     _take(steps)
 
 
-def change_chain(site: WorkerSite, settings: CountedSettings) -> None:
-    """The same for the worker and the pods of a chain that stands. A hook of a pod that the chain lacks is left out."""
-    worker, pods = site.worker.host, site.pods
-    steps = [*_kernel(worker, "worker", settings)]
+def change_chain(sites: Sequence[WorkerSite], settings: CountedSettings) -> None:
+    """The same for workers and pods of a chain that stands. A hook of a pod that the chain lacks is left out."""
+    pods = [pod for site in sites for pod in site.pods]
+    steps = [step for site in sites for step in _kernel(site.worker.host, "worker", settings)]
     for pod in pods:
         steps += _kernel(pod.host, "pods", settings)
     for name, hook in _hooks(settings):
         if hook.place == "worker":
-            steps.append(partial(run_hook, name, hook, worker, site.ports))
+            steps += (partial(run_hook, name, hook, site.worker.host, site.ports) for site in sites)
         elif hook.place != "machine":
             steps += (partial(run_hook, name, hook, pod.host, [*pod.interfaces]) for pod in chosen(hook, pods))
     _take(steps)

@@ -56,8 +56,8 @@ class NewEnds:
     def hosts(self) -> Iterator[tuple[ChainEnd, ChainEnd]]:
         """See EndHosts. The ends get addresses of test frames, static neighbours and routes to each other.
 
-        Within one namespace the kernel would deliver at once what goes to an own address. So if both ends are ports of
-        the tester, the right one gets a namespace of its own.
+        Within one namespace the kernel would deliver at once what goes to an own address. So if both ends are in one,
+        the right one gets a namespace of its own.
         """
         if self.headers.left or self.headers.right:
             raise Unavailable("application traffic has no VLAN tags")

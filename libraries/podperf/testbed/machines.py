@@ -238,8 +238,7 @@ def _tester_port(port: PortSettings) -> TesterPort | None:
 class PodsOfChain(PodStarter):
     """Another runtime, whose pods are put into the list `started` in the order of their start.
 
-    Each pod has the same `limits`. `prefix` stands before the names of the pods, if they are not of the chain under
-    test.
+    Each pod has the same `limits`. `prefix` stands before the names of pods of a further worker, and of a neighbour.
     """
 
     def __init__(

@@ -38,11 +38,11 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, ends: End
     """
     worker, outside = machines.workers[0], _outside(machines, ends, name, undo)
 
-    def placed(side: str, end: End, neighbour: NewEnd | None = None) -> NewEnd:
+    def placed(side: str, end: End, other: NewEnd | None = None) -> NewEnd:
         if end is End.PORT:
             return NewEnd(side, outside[0])
-        if end is End.CONTAINER and neighbour is not None:
-            return replace(neighbour, side=side)
+        if end is End.CONTAINER and other is not None:
+            return replace(other, side=side)
         where = add_namespace(worker.host, f"{name}-worker-{side}", undo)
         pod = _pods(machines, worker, where, None).start(f"{name}-{side}", [], undo)
         return NewEnd(side, pod.host, pod)
@@ -77,9 +77,8 @@ def set_up(
     running, entries = set_up_along(workers, data_plane, chain, directions, macs, undo)
     seconds = time.monotonic() - began
     parts = [PartOfChain.on(*each) for each in zip(used, workers, running, strict=True)]
-    for machine, part in zip(used, parts, strict=True):
-        if machine.settings.counts_instructions and part.site is not None:
-            change_chain(part.site, used[0].settings.counted)  # all workers are in one counted machine
+    if used[0].settings.counts_instructions:  # and has all workers
+        change_chain([part.site for part in parts if part.site is not None], used[0].settings.counted)
     return _between(ends, chain, tester, parts, entries, machines, needs.headers, seconds)
 
 
@@ -146,8 +145,8 @@ def _workers(
         else:
             opposite = (rights if side == "left" else lefts).get(place) if not chain.parts[place].pods else None
             starter = _pods(machines, used[place], host, needs.program)
-            neighbour = ends["left"].pod if end is End.CONTAINER and side == "right" else None
-            wanted = EndInPod(side, name, host, starter, needs.port_mtu, opposite, neighbour)
+            beside = ends["left"].pod if end is End.CONTAINER and side == "right" else None
+            wanted = EndInPod(side, name, host, starter, needs.port_mtu, opposite, chain.join, beside)
             attached = data_plane.start_end(wanted, undo)
             ends[side] = NewEnd(side, attached.pod.host, attached.pod, attached.takes_xdp)
             ports[place] = replace(attached.port, end_pod=attached.pod)

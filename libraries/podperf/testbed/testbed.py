@@ -109,11 +109,8 @@ class Testbed(Machines):
                 f"{chain}: a container is an end of a chain if the other end is a container of the same pod, and no "
                 "other pod and no second worker is between the two"
             )
-        if not kind.joins_containers:
-            raise Unavailable(
-                f"{chain.data_plane} joins no containers of one pod: they share the network of their pod, so that "
-                "their frames do not leave it"
-            )
+        if kind.no_end_in_container:
+            raise Unavailable(f"{chain.data_plane} joins no containers of one pod: {kind.no_end_in_container}")
 
     def _demand_drivers(self, chain: Chain, kind: type[DataPlane]) -> None:
         """Raises Unavailable with the reason if a worker of this chain lacks something."""
@@ -157,7 +154,7 @@ class Testbed(Machines):
         """The usual roles of the CPUs of each worker, from left to right."""
         with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
         workers = zip(self.workers, chain.parts, strict=False)
-        return [plan_cpus(each.placement, _pods_with_cpus(part), with_switch=with_switch) for each, part in workers]
+        return [plan_cpus(each.placement, pods_with_cpus(part), with_switch=with_switch) for each, part in workers]
 
     def place_scenario(self, scenario: Scenario, chain: Chain) -> Placed:
         """CPUs of the worker for a published placement. Raises Unavailable if the worker has too few CPUs or nodes."""
@@ -169,7 +166,7 @@ class Testbed(Machines):
         kind = DATA_PLANES[chain.data_plane]
         placed = place_scenario(
             scenario,
-            _pods_with_cpus(chain),
+            pods_with_cpus(chain),
             usual,
             cpus,
             nic_node=cpus.node(min(usual.sut)) if node is None else node,
@@ -191,6 +188,8 @@ class Testbed(Machines):
         if application is None:
             raise Unavailable("the pods run no process whose CPU time, memory or queues could be allocated")
         reason = application.refused(allocation) or self._too_few_queues(allocation.cpus, chain, host)
+        if reason is None and allocation.limits and chain.ends.in_pods:
+            reason = "pods at the ends of a chain have no limits of CPU time and memory"
         if reason is None and allocation.limits:
             reason = self.runtime.cannot_limit(host, allocation.limits)
         if reason is not None:
@@ -351,10 +350,10 @@ def _application(chain: Chain) -> Forwarder | None:
     return application_named(chain.forwarder or DATA_PLANES[chain.data_plane].forwarders[0])
 
 
-def _pods_with_cpus(chain: Chain) -> int:
+def pods_with_cpus(chain: Chain) -> int:
     """The number of pods with CPUs of their own on one worker: those of the chain, and pods at an end with a program of
     their own."""
-    return chain.all_pods + (chain.ends.containers if DATA_PLANES[chain.data_plane].program_at_ends else 0)
+    return chain.all_pods + (chain.ends.in_worker if DATA_PLANES[chain.data_plane].program_at_ends else 0)
 
 
 def _mtu(frame: FrameSize, headers: Headers = PLAIN) -> int:
