@@ -72,7 +72,6 @@ def test_frames_cross_two_workers_of_this_machine_in_both_directions(here: Testb
         Chain("linux-bridge", 0, workers=2, join="vxlan", ends=Ends(End.POD, End.POD)),
         Chain("macvlan", 0, workers=2, ends=Ends(End.POD, End.POD)),
         Chain("macvlan", 2, workers=2, join="vxlan", ends=Ends(End.POD, End.POD)),
-        Chain("af-xdp", 0, workers=2, ends=Ends(End.POD, End.POD)),
     ],
     ids=str,
 )

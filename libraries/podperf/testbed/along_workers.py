@@ -57,11 +57,14 @@ def set_up_along(
         back, towards = directions[1], peers["left" if ahead else "right"]
         entry = Entry()
         for place in on_the_way:
+            assumed = towards[place]
             if place != on_the_way[0]:
                 _refuse_addresses(chain, entry)
-                _readdress(workers[place], running[place], chain, towards[place], _mac(entry))
+                _readdress(workers[place], running[place], chain, assumed, _mac(entry))
                 towards[place] = _mac(entry)
             entry = _behind(running[place], back, towards[place])
+            if entry.mac == assumed:  # of a part without pods, which forwards frames unchanged
+                entry = replace(entry, mac=towards[place])
         entries = {**entries, back: entry}
     elif last:
         entries = {**_of_learning_frames(running[on_the_way[-1]], direction), **entries}
