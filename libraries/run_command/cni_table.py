@@ -64,7 +64,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     titles = ", ".join(each.title for each in ALL_NETWORKS)
     parser.description = f"""What does each network of a cluster cost? Each one is started on podperf's own cluster of
 two nodes, measured, and taken down. Each rate stands beside that of the nodes' own network.
-The command needs root. It takes about five minutes for each network, and 50 for all of them, on two CPUs.
+The command needs root. It takes about four minutes for each network, and 40 for all of them, on two CPUs.
 The first time, podperf also builds the programs: about ten minutes for Kubernetes, and ten more for Cilium.
 The networks: {titles}."""
     parser.epilog = "docs/cni-comparison.md explains the table."
