@@ -21,7 +21,7 @@ from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
 from podperf.kubernetes.settings import pods_of_tester
-from podperf.model import CABLE, PORTS, Chain, Direction, End, Ends, FrameSize, PageSize
+from podperf.model import BOTH_DIRECTIONS, CABLE, PORTS, Chain, Direction, End, Ends, FrameSize, PageSize
 from podperf.pods.base import PodProgram
 from podperf.pods.forwarders import application_named
 from podperf.pods.forwarders.base import ORDINARY_MTU, Forwarder
@@ -294,6 +294,8 @@ class Testbed(Machines):
         ways = directions or self.topology.traffic.directions
         if self.topology.counts_instructions and engine_for("auto", needs.mtu) != "auto":
             raise Unavailable("a counted machine measures one frame in flight, and the tester's packet rings cannot")
+        if self.topology.counts_instructions:  # bridges of several workers learn by frames in both directions
+            ways = tuple(dict.fromkeys((*ways, *BOTH_DIRECTIONS)))
         self.go_back(chain.workers)
         with ExitStack() as undo:
             first(undo)
