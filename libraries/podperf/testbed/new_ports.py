@@ -128,6 +128,8 @@ def _workers(
 ) -> tuple[list[Worker], tuple[NewEnd, NewEnd]]:
     """The workers and the ends, from left to right. The outermost workers have the ports that lead to the ends."""
     outside = _outside(machines, chain.ends, "tester", undo)
+    for machine in used:
+        machine.make_run_directory(undo)  # before the pods at the ends, whose containers are in it
     hosts = [add_namespace(machine.host, machine.label or "worker", undo) for machine in used]
     # Names of receive threads have the interface and not its namespace. So no two interfaces have the same name.
     names = [("w-left", "w-right"), *((f"w{number}-left", f"w{number}-right") for number in range(2, len(used) + 1))]
@@ -159,7 +161,6 @@ def _workers(
             # The SUT's CPUs do the work for frames that arrive at the worker, not the tester's CPUs.
             for port, cpu in ((left, roles.receives_left), (right, roles.receives_right)):
                 dedicate_receive_processing(host, port.interface, cpu)
-        machine.make_run_directory(undo)
         found.append(machines.worker(machine, host, left, right, roles, needs, undo))
     return found, (ends["left"], ends["right"])
 
