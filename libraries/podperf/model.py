@@ -584,11 +584,11 @@ class Ends:
     @property
     def in_pods(self) -> bool:
         """Whether an end is in a pod."""
-        return self.in_worker > 0
+        return self.number_in_pods > 0
 
     @property
-    def in_worker(self) -> int:
-        """The number of ends that are no ports of the tester: each is a container of the worker."""
+    def number_in_pods(self) -> int:
+        """The number of ends that are in pods, each in a container of its own."""
         return sum(end is not End.PORT for end in self.by_side.values())
 
     @property

@@ -49,7 +49,7 @@ class Memif(DataPlane):
         return missing_drivers(host, "net_memif", "net_af_xdp") or CniPlugins(host).missing("host-device")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        if (number := chain.pods + chain.ends.in_worker) < self.least_pods:
+        if (number := chain.pods + chain.ends.number_in_pods) < self.least_pods:
             raise Unavailable(f"{chain}: a memif joins two pods, and the worker has {count(number, 'pod')}")
         refuse_large_frames(worker.mtu, "memif")
         leave_queues_each(worker)

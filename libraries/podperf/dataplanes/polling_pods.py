@@ -113,7 +113,7 @@ def forwarder_in(worker: Worker, chain: Chain, pod: Pod) -> Forwarder:
 
 def memories(switch_memory: int, chain: Chain) -> list[int]:
     """MiB that each process of a chain on one worker has in hugepages, at most: the switch (0: none), and each pod."""
-    return [*([switch_memory] if switch_memory else []), *[POD_MEMORY] * (chain.all_pods + chain.ends.in_worker)]
+    return [*([switch_memory] if switch_memory else []), *[POD_MEMORY] * (chain.all_pods + chain.ends.number_in_pods)]
 
 
 def _by_cpu(cpus: Sequence[int], threads: Sequence[int]) -> Pollers:

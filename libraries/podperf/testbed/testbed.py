@@ -355,7 +355,7 @@ def _application(chain: Chain) -> Forwarder | None:
 def pods_with_cpus(chain: Chain) -> int:
     """The number of pods with CPUs of their own on one worker: those of the chain, and pods at an end with a program of
     their own."""
-    return chain.all_pods + (chain.ends.in_worker if DATA_PLANES[chain.data_plane].program_at_ends else 0)
+    return chain.all_pods + (chain.ends.number_in_pods if DATA_PLANES[chain.data_plane].program_at_ends else 0)
 
 
 def _mtu(frame: FrameSize, headers: Headers = PLAIN) -> int:
