@@ -74,6 +74,8 @@ def http_server(answer: Answer) -> Iterator[Server]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        # A client may reset its connection before it is accepted, and accept(2) would wait for another one for ever.
+        listening.socket.settimeout(1)
         server.url = f"http://127.0.0.1:{listening.server_port}/podperf"
         threading.Thread(target=listening.serve_forever, args=(0.02,), daemon=True).start()
         try:
