@@ -34,6 +34,7 @@ ROWS = [
         *(21.4, 700_000_000, {WAY: SHARE}, {"one node": RowFigures({"ndr": Measured(90e3)})}),
         {"idle": AgentUse(63_400_000, 0.0123), "under load": AgentUse(64_000_000, 0.0456)},
         250.0,
+        pod_start=1.44,
     ),
     NetworkRow(
         "plain", 23.0, 650_000_000, {WAY: HostShare(reason="no <Service>")}, {"one node": RowFigures(reason="late")}
@@ -56,6 +57,7 @@ def test_each_form_has_the_figures_and_the_reason_for_each_one_that_is_missing(m
         assert words in made
     for words in ("63", "0.012", "64", "0.046"):
         assert words in made, "what the agent uses"
+    assert "1.4" in made, "how long the start of a pod took"
     for reason in ("no <Service>", "late", "cilium:tunnel: this kernel has no VXLAN", "bird:plain: interrupted"):
         assert reason in made
 

@@ -40,7 +40,7 @@ def test_a_network_stands_beside_that_of_its_nodes_and_nothing_is_left(
     (share,) = row["shares"].values()
     assert share["rounds"] >= 6 and 0.05 < share["share"] < 2, "two nodes are one machine here"
     assert (row["title"], row["mtu"]) == ("bird:plain", 1500) and row["network"].startswith("bird")
-    assert row["reason"] == ""
+    assert row["reason"] == "" and 0 < row["pod_start"] < row["seconds"]
     assert 2e6 < row["agent"]["idle"]["memory"] < 100e6, "two processes of BIRD"
     assert 0 <= row["agent"]["idle"]["cpus"] < 1
 

@@ -139,8 +139,7 @@ def _measure(wanted: ClusterNetwork, folder: Path, row: NetworkRow) -> None:
                 with _used_by_agent(wanted, "under load", row):
                     for place, pods in PLACES.items():
                         row.figures[place] = searched(place, pods, run)
-                network, row.mtu = _network(run)
-                row.network, row.encapsulation_bytes = network.words, network.encapsulation_bytes
+                _describe_network(run, row)
                 for way in WAYS:
                     reason = refused(way, wanted)
                     row.shares[way.title] = HostShare(reason=reason) if reason else _compared(way, run, folder)
@@ -187,11 +186,13 @@ def _run(kubeconfig: Path, folder: Path) -> Iterator[Run]:
         say(f"{NAME}: {run.close().splitlines()[-1]}")
 
 
-def _network(run: Run) -> tuple[PodNetwork, int]:
-    """The network as the cluster shows it, and the MTU of frames between pods on two nodes."""
+def _describe_network(run: Run, row: NetworkRow) -> None:
+    """Note the network as the cluster shows it, the MTU of frames between pods on two nodes, and their start."""
     tester = run.session.equipment.testbed.tester_with_ports().describe()
-    pod, network = tester["pods"]["left"], PodNetwork.described(tester["cluster"]["network"])
-    return network, pod["route_mtu"] or pod["mtu"]  # a route without an MTU has that of the interface
+    pods, network = tester["pods"], PodNetwork.described(tester["cluster"]["network"])
+    row.network, row.encapsulation_bytes = network.words, network.encapsulation_bytes
+    row.mtu = pods["left"]["route_mtu"] or pods["left"]["mtu"]  # a route without an MTU has that of the interface
+    row.pod_start = max(pod["start_seconds"] for pod in pods.values())
 
 
 def _compared(way: ClusterWay, run: Run, folder: Path) -> HostShare:

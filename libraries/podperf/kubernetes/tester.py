@@ -95,6 +95,7 @@ class KubernetesTester:
         self._settings, self._undo = settings, ExitStack()
         self._broken = False
         self._renewed_at = time.monotonic() + settings.wishes.longest_run / 2
+        self._start_seconds: dict[str, float] = {}  # by side: from the request for a pod until it ran
         try:
             self._api: Api = log_in(settings.kubeconfig, settings.context)
             self._undo.callback(self._api.close)
@@ -145,6 +146,7 @@ class KubernetesTester:
             node = wanted or node
             pod = tester_pod(side, self._place.run, self._place.owners, settings, node)
             name = pod["metadata"]["name"]
+            asked = time.monotonic()
             try:
                 self._place.start(pod)
             except ApiError as error:
@@ -157,6 +159,7 @@ class KubernetesTester:
                 if settings.interface is not None:  # without it the program ends at once
                     attached_addresses(self._place.pod(name), settings.interface)
                 raise
+            self._start_seconds[side] = time.monotonic() - asked
             facts = PodFacts.of(running, settings.interface)
             node = manifests.NodeOf(facts.node, other=settings.nodes > 1)
             ports[side] = PodPort(self._api, self._place.name, side, facts)
@@ -537,6 +540,7 @@ class KubernetesTester:
         yield from {"name": facts.name, "node": facts.node, "address": addresses, "mac": port.mac}.items()
         yield from {"image": facts.image, "mode": port.ready["ports"][port.side]["mode"]}.items()
         yield from _placement(port).describe().items()
+        yield "start_seconds", self._start_seconds[port.side]
         yield "mtu", port.mtu
         yield "route_mtu", port.route_mtu(self._far(port, next(iter(self._entries))))
         yield "kernel", port.execute("cat", "/proc/sys/kernel/osrelease").strip()

@@ -52,7 +52,8 @@ class NetworkRow:
     """One network, as far as it is measured: the seconds until pods can reach each other, bytes of memory of the whole
     cluster, its shares by the way of the frames, and the figures of rows by their place. `network` is what the cluster
     shows of it. `encapsulation_bytes` are those that a frame between two nodes has more on the wire, or None if that is
-    not known, and `mtu` is that of frames between two nodes. `agent` is what its agent uses, by the load. A network
+    not known, and `mtu` is that of frames between two nodes. `pod_start` are the seconds from the request for a pod
+    until it runs, with its network: the longer one of two pods. `agent` is what its agent uses, by the load. A network
     without an agent has none.
 
     `reason` says why the rest is not measured.
@@ -68,6 +69,7 @@ class NetworkRow:
     network: str = ""
     encapsulation_bytes: int | None = None
     mtu: int = 0
+    pod_start: float | None = None
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -97,6 +99,7 @@ def tables(
             "encapsulation, B",
             "MTU",
             "ready, s",
+            "pod start, s",
             "memory of the cluster, MB",
             "measured in, s",
         ),
@@ -105,7 +108,9 @@ def tables(
                 *(row.title, row.network or NOTHING),
                 NOTHING if row.encapsulation_bytes is None else str(row.encapsulation_bytes),
                 str(row.mtu or NOTHING),
-                *(f"{n:.0f}" for n in (row.ready, row.memory / 1e6, row.seconds)),
+                f"{row.ready:.0f}",
+                NOTHING if row.pod_start is None else f"{row.pod_start:.1f}",
+                *(f"{n:.0f}" for n in (row.memory / 1e6, row.seconds)),
             )
             for row in measured
         ],
