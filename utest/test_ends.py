@@ -255,7 +255,7 @@ def test_pods_of_two_workers_have_the_join_on_their_way() -> None:
         (Chain("linux-bridge", 0, ends=CONTAINERS), Unavailable, "no containers of one pod: their frames do not leave"),
         (Chain("af-xdp", 0, ends=CONTAINERS), Unavailable, "no containers of one pod"),
         (Chain("memif", 1, ends=CONTAINERS), PodperfError, "no other pod and no second worker"),
-        (Chain("memif", 0, ends=Ends(left=End.CONTAINER)), PodperfError, "if the other end is a container"),
+        (Chain("memif", 0, ends=Ends(left=End.CONTAINER)), PodperfError, "both ends must be containers"),
     ],
     ids=str,
 )

@@ -929,6 +929,7 @@ class LateAgent(KubernetesTester):
         self._settings = KubernetesSettings(PodWishes("i"), network_policies=1)
         self._place, self.fake = RunNamespace(cluster(fake), "mine"), fake
         self.seen: list[list[dict[str, Any]]] = [[], [], []]
+        self._broken = False
 
     @property
     def enforced(self) -> list[dict[str, Any]]:
@@ -953,6 +954,15 @@ def test_added_policies_are_no_longer_enforced_when_their_change_is_undone() -> 
         tester._add_policies(undo)
         assert not tester.enforced, "the frames of the trial are in the tester's hands"
     assert max(map(len, tester.seen)) == ADDED_POLICIES and not tester.enforced
+
+
+def test_a_tester_that_broke_in_the_trial_asks_nothing_more() -> None:
+    tester = LateAgent(FakeApi({"/api/v1/namespaces/mine": {"metadata": {"name": "mine"}}}))
+    with ExitStack() as undo:
+        tester._add_policies(undo)
+        probes, tester._broken = len(tester.seen), True
+    assert len(tester.seen) == probes, "another error would hide the cause"
+    assert not [path for path in tester.fake.objects if "networkpolicies" in path]
 
 
 def test_an_added_endpoint_is_found_by_the_service_of_another_pod_and_is_on_its_node() -> None:

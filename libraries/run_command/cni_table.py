@@ -83,7 +83,7 @@ def main(options: Namespace) -> int:
     hierarchies.of_this_machine()  # before the long builds
     networks = chosen(options.networks)
     if lifecycle.running():
-        raise PodperfError("a cluster runs already, and this command starts its own: `podperf cluster down` ends it")
+        raise PodperfError(lifecycle.RUNS_ALREADY)
     began, found = time.monotonic(), list[NetworkRow]()
     with results_folder(options.output) as results:
         try:
@@ -116,11 +116,15 @@ def chosen(names: Sequence[str]) -> list[ClusterNetwork]:
 
 
 def _write(rows: Sequence[NetworkRow], results: Path, seconds: float) -> None:
-    write_file(results / f"{NAME}.md", cni_markdown(rows))
-    data = {"seconds": seconds, "networks": [row.to_json() for row in rows]}
-    page = write_report(results.resolve(), NAME, data, cni_page(rows))
+    try:
+        write_file(results / f"{NAME}.md", cni_markdown(rows))
+        data = {"seconds": seconds, "networks": [row.to_json() for row in rows]}
+        page = printable(str(write_report(results.resolve(), NAME, data, cni_page(rows))))
+    except PodperfError:  # for example a full disk
+        print(cni_text(rows, columns(sys.stdout)), flush=True)
+        raise
     # Nobody may read it: the terminal may be gone.
-    print(cni_text(rows, columns(sys.stdout)), printable(str(page)), sep="\n\n", flush=True)
+    print(cni_text(rows, columns(sys.stdout)), page, sep="\n\n", flush=True)
 
 
 def _measure(wanted: ClusterNetwork, folder: Path, row: NetworkRow) -> None:

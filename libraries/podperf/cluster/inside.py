@@ -43,7 +43,7 @@ from podperf.kernel.control_groups import joining
 from podperf.kubernetes import own_agents
 
 KEEP = "keep"
-ENDED = "ended"  # a file in the cluster's folder: one line of JSON for each part that has ended
+ENDED = "ended"  # a file in the cluster's folder: one line of JSON for each part or command that has ended
 LOGS = "logs"  # a folder there
 NETWORK = "network"  # a log in it
 LAYOUT = "layout"  # a file there: the ClusterLayout, pickled
@@ -264,7 +264,7 @@ class Inside:
         )
 
     def _note(self, part: str, exit_code: int, log: str = "") -> None:
-        """Note that a part has ended. The name of its log is that of the part, unless `log` is another one."""
+        """Note that a part, or a command, has ended. Its log has its name, unless `log` is another one."""
         self._failed = True
         with (self._wanted.folder / ENDED).open("a", encoding="utf-8") as file:
             file.write(json.dumps({"part": part, "exit_code": exit_code, "log": log or part}) + "\n")

@@ -72,12 +72,12 @@ def up(
     number: int,
     images: Sequence[Path],
     say: Callable[[str], None],
-    until: ExitStack | None = None,
+    undo: ExitStack | None = None,
 ) -> ClusterState:
     """Start a cluster of `number` nodes, and wait until they are ready.
 
-    With `until`, the cluster runs until then. It also ends with this process, even if the process is killed. Otherwise
-    the cluster stays.
+    With `undo`, the cluster ends when this stack is closed, and with this process, even if the process is killed.
+    Without it, the cluster stays.
 
     PodperfError, with the last lines of the part that ended, if they do not become ready. Nothing of it is left then.
     Taken if a run is measuring here, which the start would disturb.
@@ -87,20 +87,20 @@ def up(
             raise PodperfError(RUNS_ALREADY)
         _remove()  # of a cluster that was killed
         groups = [each.folder / GROUP for each in hierarchies.of_this_machine()]
-        with ExitStack() as undo:
-            undo.callback(_remove)
+        with ExitStack() as failed:
+            failed.callback(_remove)
             wanted, child = _start(programs, number, images, groups)
             _awaited(wanted, lambda state: None if state.version else _NO_ANSWER, say)
             with closing(log_in(str(wanted.kubeconfig), None)) as api:
                 for part in programs.parts:
                     part.prepare(api)
             state = _awaited(wanted, _not_ready, say)
-            if until is None:
+            if undo is None:
                 _keep(child)
             else:
-                until.enter_context(child)  # closes its standard input, and waits for its end
-                until.callback(down, say)
-            undo.pop_all()
+                undo.enter_context(child)  # closes its standard input, and waits for its end
+                undo.callback(down, say)
+            failed.pop_all()
             return state
 
 

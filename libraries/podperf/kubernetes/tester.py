@@ -338,6 +338,8 @@ class KubernetesTester:
 
     def _await_last_policy(self, *, arrives: bool) -> None:
         """Wait until the cluster enforces, or no longer enforces, the last policy that a change has added."""
+        if self._broken:  # the trial has its cause
+            return
         entries = self._ways(self._first_family(), LAST_ADDED)
         seconds = POLICY_TIMEOUT + POLICY_TIME * (self._settings.network_policies + ADDED_POLICIES)
         if self._stays(entries, arrives=not arrives, seconds=seconds):

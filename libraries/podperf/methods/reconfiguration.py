@@ -109,15 +109,16 @@ class ReconfigurationResult:
 
     @property
     def metrics(self) -> Metrics:
-        """Medians of all pairs. The time is a lower bound if half of the trials or more lost frames until their end.
-        All figures are lower bounds if a change outlasted its trial."""
-        blocked, outlasted = [pair.changed.blocked - pair.without.blocked for pair in self.pairs], self._outlasted > 0
+        """Medians of all pairs. They are lower bounds if half of the trials or more lost frames until their end, or if
+        a change outlasted its trial."""
+        blocked = [pair.changed.blocked - pair.without.blocked for pair in self.pairs]
+        unended = sum(1 for pair in self.pairs if not pair.changed.ended)
+        bound = self._outlasted > 0 or 2 * unended >= len(self.pairs)
         found = {
-            "reconfiguration_loss": _median(self.lost, lower_bound=outlasted),
-            "blocked_time": _median(blocked, lower_bound=outlasted),
+            "reconfiguration_loss": _median(self.lost, lower_bound=bound),
+            "blocked_time": _median(blocked, lower_bound=bound),
         }
         if not self.missing:
-            bound = outlasted or 2 * sum(1 for pair in self.pairs if not pair.changed.ended) >= len(self.pairs)
             back = Measured.median_of(self.restored, lower_bound=bound, unfinished=self.unfinished)
             found["restoration_time"] = back
         return found

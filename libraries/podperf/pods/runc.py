@@ -129,7 +129,7 @@ def configuration(machine: Host, network: NetworkNamespace | None = None) -> dic
     """The `config.json` of a container (OCI runtime specification 1.0.2). It has a network of its own, or this one."""
     folders = machine.ask("ls", "-d", *PROGRAMS, check=False, assumed="").stdout.split()
     capabilities = _capabilities(machine.ask("setpriv", "--dump", assumed="").stdout)
-    shared = {"type": "network", **({} if network is None else {"path": f"/run/netns/{network.namespace}"})}
+    network_namespace = {"type": "network", **({} if network is None else {"path": f"/run/netns/{network.namespace}"})}
     return {
         "ociVersion": "1.0.2",
         "process": {
@@ -149,7 +149,7 @@ def configuration(machine: Host, network: NetworkNamespace | None = None) -> dic
             _bind(str(RUN_DIRECTORY), "rw"),  # sockets between pods, and to the switch
             *(_bind(folder, "ro") for folder in folders),
         ],
-        "linux": {"namespaces": [shared, *({"type": kind} for kind in ("pid", "mount", "ipc", "uts"))]},
+        "linux": {"namespaces": [network_namespace, *({"type": kind} for kind in ("pid", "mount", "ipc", "uts"))]},
     }
 
 

@@ -34,7 +34,7 @@ def check_counted(topology: Topology, host: Host, root: bool, undo: ExitStack) -
     try:
         counted = boot(host, settings, say, undo)
         topology = counted.as_lab(topology)
-        machine, *_ = machines_of(topology, host, undo)
+        machine, *workers = machines_of(topology, host, undo)
     except PodperfError as error:
         yield _of_machine(State.MISSING, str(error))
         return
@@ -45,7 +45,7 @@ def check_counted(topology: Topology, host: Host, root: bool, undo: ExitStack) -
             yield _of_inputs("machine", State.OK, "the machine takes them")
         except InputsRefused as error:
             yield from _refused("machine", topology, error)
-    testbed = Testbed.on(topology, machine, [machine] * len(topology.workers))
+    testbed = Testbed.on(topology, machine, workers)
     undo.callback(testbed.close)
     yield from check_bare_path(topology, testbed)
     data_planes = [*check_data_planes(testbed)]

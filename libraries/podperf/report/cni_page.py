@@ -26,7 +26,7 @@ HOW_TO_READ = (
     "figure is below one with <. A search with * was cut short, and a figure with ? is in doubt. The network's own "
     "programs: idle is the first 5 seconds after the nodes are ready, in which they may still finish their start. "
     "Under load is the time of the loss-free rates and latencies, in which three pairs of pods start, each in place of "
-    "the pair before it."
+    "the pair before it. So the CPU time of the agents also has the work for starting pods."
 )
 
 

@@ -212,10 +212,8 @@ class VariantRounds(_VariantTest):
             for variant in self.comparison.variants
         )
         noisy, figures = sum(self._noisy.values()), sum(map(len, found.rounds))
-        of_figures = [
-            *([f"the machine was noisy at {noisy} of {count(figures, 'figure')}"] if noisy else []),
-            *(f"a figure of {name} is in doubt: {doubt}" for name, doubt in self._doubts.items()),
-        ]
+        noise = [f"the machine was noisy at {noisy} of {count(figures, 'figure')}"] if noisy else []
+        doubts = [f"a figure of {name} is in doubt: {doubt}" for name, doubt in self._doubts.items()]
         sent_by_pods = [_SENT_BY_PODS] if any(variant.tester for variant in self.comparison.variants) else []
         ended: EndOfComparison = "doubt" if found.doubt else "decided" if found.decided else "all rounds"
         return ComparisonOutcome(
@@ -229,8 +227,8 @@ class VariantRounds(_VariantTest):
             tuple(map(tuple, found.rounds)),
             found.looked,
             found.seed,
-            (*sent_by_pods, *of_figures),
-            "; ".join(filter(None, (found.doubt, *of_figures))),
+            (*sent_by_pods, *noise, *doubts),
+            "; ".join(filter(None, (found.doubt, *doubts))),
         )
 
     def _on_round(self, found: RoundsSoFar) -> None:

@@ -51,9 +51,8 @@ class HostShareRounds(VariantRounds):
         self._contenders.describe_only(PODS)
         document = {**outcome.to_json(), **self._further_as_record()}
         record.methods = {NAME: document}
-        doubt = self.found.doubt if self.found else ""
         for share in HostShare.all_of(document):
-            self.test.keep({name: replace(figure, doubt=doubt) for name, figure in share.metrics.items()})
+            self.test.keep({name: replace(figure, doubt=outcome.doubt) for name, figure in share.metrics.items()})
         return outcome
 
     @property

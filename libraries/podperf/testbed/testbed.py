@@ -106,8 +106,7 @@ class Testbed(Machines):
         """Raises an error with the reason if no two containers of one pod can be the ends of this chain."""
         if set(chain.ends.by_side.values()) != {End.CONTAINER} or chain.pods or chain.workers > 1:
             raise PodperfError(
-                f"{chain}: a container is an end of a chain if the other end is a container of the same pod, and no "
-                "other pod and no second worker is between the two"
+                f"{chain}: both ends must be containers of one pod, with no other pod and no second worker between them"
             )
         if kind.no_end_in_container:
             raise Unavailable(f"{chain.data_plane} joins no containers of one pod: {kind.no_end_in_container}")
