@@ -354,6 +354,7 @@ def test_podperfs_own_cluster_tells_its_network(network: Any) -> None:
     found = seen(fake)
     assert f"{found.name}:{found.mode}".rstrip(":") == network.title
     assert found.encapsulation == network.encapsulations.get(network.mode, "none")
+    assert found.process == network.process
     assert bool(found.version) == bool(network.modules) and found.known_by == f"annotation {TOLD}"
     proxy = ("Cilium".lower(), "eBPF") if "kube-proxy" in network.replaces() else ("kube-proxy", "nftables")
     assert (found.service_proxy.split()[0], found.service_proxy_mode) == proxy

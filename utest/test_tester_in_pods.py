@@ -128,23 +128,23 @@ def test_counters_of_a_node_that_allows_no_pod_in_its_network_are_not_read() -> 
 
 
 @pytest.mark.parametrize(
-    ("data_plane", "settings", "known"),
+    ("process", "settings", "known"),
     [
-        ("Linux bridge", {}, True),
-        (Ovn.data_plane, {}, False),
-        (Ovn.data_plane, {"host_network": True}, True),
-        (Ovn.data_plane, {"networks": ("macvlan",)}, True),
+        ("", {}, True),
+        (Ovn.process, {}, False),
+        (Ovn.process, {"host_network": True}, True),
+        (Ovn.process, {"networks": ("macvlan",)}, True),
     ],
 )
 def test_a_switch_in_user_space_forwards_in_no_time_of_the_pods(
-    data_plane: str, settings: Mapping[str, Any], known: bool
+    process: str, settings: Mapping[str, Any], known: bool
 ) -> None:
     """All else on the nodes, to which the switch belongs, keeps its CPU time."""
     times = CpuTime({"the port that sends": 5e6}, beside={"the rest of the node": 3e6})
     measured = TrialResult(Trial(TRAFFIC, 1000.0, 1.0, train=32), 0.0, (), cpu_time=times)
 
     class OfPair(KubernetesTester):
-        network = PodNetwork(data_plane=data_plane)
+        network = PodNetwork(process=process)
 
         def __init__(self) -> None:
             self._settings = replace(KubernetesSettings(PodWishes("i")), **settings)
@@ -155,4 +155,4 @@ def test_a_switch_in_user_space_forwards_in_no_time_of_the_pods(
     assert (found == times) is known
     if not known:
         assert found.total is None and not found.parts
-        assert found.unread.startswith("Open vSwitch in user space forwards in a process of its own")
+        assert found.unread.startswith("ovs-vswitchd forwards the frames")

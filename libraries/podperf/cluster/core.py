@@ -342,10 +342,9 @@ def of_registered(layout: ClusterLayout, node: ClusterNode) -> dict[str, Any]:
     """The patch of a node that has registered: the networks of its pods, which many agents read there, and what the
     parts tell about the network."""
     told = {key: each for part in layout.programs.parts for key, each in part.tells().items()}
-    filters = told.pop("filters", "")  # of a part beside the network: a word of the data plane, if it is not there yet
-    if filters not in told["data_plane"]:
-        told["data_plane"] += f", {filters}"
     network = layout.programs.network
+    further = (part.filters for part in layout.programs.parts if part.filters not in network.data_plane)
+    told["data_plane"] = ", ".join((network.data_plane, *further))
     word = {own_agents.WORD: layout.word} if network.restarts else {}
     return {
         "metadata": {"annotations": {TOLD: json.dumps(told), **word}},

@@ -71,6 +71,7 @@ class ClusterPart:
     modules: ClassVar[tuple[GoModule, ...]] = ()  # that Go builds
     login: ClassVar[tuple[str, str | None] | None] = None  # the user and the group of its kubeconfig on each node
     needs_node: ClassVar[bool] = False  # whether its program ends if the node has not registered
+    filters: ClassVar[str] = ""  # frames of pods; a word of the data plane that the record has
 
     def demand(self, host: Host) -> None:
         """Raises Unavailable, with the remedy, if this machine lacks something that no package brings."""
@@ -127,6 +128,7 @@ class ClusterNetwork(ClusterPart):
     modes: ClassVar[tuple[str, ...]] = ("",)  # the first one is the default
     encapsulations: ClassVar[Mapping[str, str]] = {}  # of frames between nodes, by the mode; other modes have none
     data_plane: ClassVar[str] = "Linux bridge"
+    process: ClassVar[str] = ""  # that forwards frames, if it is not the kernel
     restarts: ClassVar[bool] = True  # whether it has an agent that can restart while pods are on the node
     takes: ClassVar[Collection[str]] = ()  # the options of `cluster up` that were seen to work beside this network
 
@@ -149,6 +151,7 @@ class ClusterNetwork(ClusterPart):
             "version": f"v{self.modules[0].version}" if self.modules else "",
             "encapsulation": self.encapsulations.get(self.mode, "none"),
             "data_plane": self.data_plane,
+            "process": self.process,
         }
 
     def replaces(self) -> Collection[str]:

@@ -33,7 +33,6 @@ _OVERHEADS = {
     "VXLAN in WireGuard": 110,
     "Geneve in WireGuard": 110,
 }
-_IN_USER_SPACE = {"Open vSwitch in user space"}  # data planes whose own process forwards frames
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,7 @@ class PodNetwork:
     known_by: str = ""  # the object that showed the name
     beside: tuple[str, ...] = ()  # further networks whose agents run
     unread: tuple[str, ...] = ()  # what the login could not read, and why
+    process: str = ""  # that forwards the pods' frames, if it is not the kernel
 
     @property
     def encapsulation_bytes(self) -> int | None:
@@ -59,8 +59,7 @@ class PodNetwork:
     @property
     def without_cpu_time(self) -> str:
         """The reason why the pods' processes do not have the CPU time of the network. Empty if they have it."""
-        own = self.data_plane in _IN_USER_SPACE
-        return f"{self.data_plane} forwards in a process of its own, and not in the time of the pods" if own else ""
+        return f"{self.process} forwards the frames, and not the kernel in the time of the pods" if self.process else ""
 
     def describe(self) -> Mapping[str, Any]:
         return {**asdict(self), "encapsulation_bytes": self.encapsulation_bytes}
@@ -111,7 +110,16 @@ def each_of(found: object, *names: str) -> Sequence[Any]:
     return inner if isinstance(inner, list) else ()
 
 
-_TOLD_KEYS = ("name", "version", "mode", "encapsulation", "data_plane", "service_proxy", "service_proxy_mode")
+_TOLD_KEYS = (
+    "name",
+    "version",
+    "mode",
+    "encapsulation",
+    "data_plane",
+    "process",
+    "service_proxy",
+    "service_proxy_mode",
+)
 
 
 def told_by(node: object) -> PodNetwork | None:

@@ -22,12 +22,10 @@ class NetworkPolicies(ClusterPart):
     modules: ClassVar[tuple[GoModule, ...]] = (MODULE,)
     login: ClassVar[tuple[str, str | None]] = ("kube-router", ADMINISTRATORS)
     needs_node: ClassVar[bool] = True
+    filters: ClassVar[str] = "iptables"
 
     def demand(self, host: Host) -> None:
         iptables.demand_bridged()
-
-    def tells(self) -> Mapping[str, str]:
-        return {"filters": "iptables"}
 
     def command(self, layout: ClusterLayout, node: ClusterNode) -> list[str]:
         return command_of(self, layout, node, "--run-firewall=true", "--run-router=false", "--enable-ipv6=true")

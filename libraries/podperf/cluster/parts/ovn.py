@@ -46,6 +46,7 @@ class Ovn(ClusterNetwork):
     name: ClassVar[str] = "ovn"
     encapsulations: ClassVar[Mapping[str, str]] = {"": "Geneve with an option"}
     data_plane: ClassVar[str] = "Open vSwitch in user space"
+    process: ClassVar[str] = "ovs-vswitchd"
     needs_node: ClassVar[bool] = False
     restarts: ClassVar[bool] = False  # it makes its databases and links anew
     # Their libraries are those of openvswitch-switch-dpdk, which the set-up of podperf installs.
