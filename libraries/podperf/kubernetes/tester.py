@@ -39,7 +39,6 @@ from podperf.kubernetes.tester_objects import (
     ADDED,
     ADDED_POLICIES,
     INDICES,
-    LAST_ADDED,
     SERVICE_PORT,
     SIDES,
     WITHOUT_TSO,
@@ -330,21 +329,9 @@ class KubernetesTester:
         own_agents.restart_agent(self._agent_word, self._last_pod.node)
 
     def _add_policies(self, undo: ExitStack) -> None:
-        undo.callback(self._await_last_policy, arrives=False)
         undo.callback(self._place.delete_policies, ADDED)
         for each in added_policies(self._settings.network_policies, self._place.run, self._place.owners):
             self._place.start_policy(each)
-        undo.callback(self._await_last_policy, arrives=True)  # before it is deleted, or nothing would show its end
-
-    def _await_last_policy(self, *, arrives: bool) -> None:
-        """Wait until the cluster enforces, or no longer enforces, the last policy that a change has added."""
-        if self._broken:  # the trial has its cause
-            return
-        entries = self._ways(self._first_family(), LAST_ADDED)
-        seconds = POLICY_TIMEOUT + POLICY_TIME * (self._settings.network_policies + ADDED_POLICIES)
-        if self._stays(entries, arrives=not arrives, seconds=seconds):
-            change = "added" if arrives else "deleted"
-            raise PodperfError(f"after {seconds:.0f} s the cluster does not know that NetworkPolicies were {change}")
 
     def _add_endpoint(self, undo: ExitStack) -> None:
         """Flows that the cluster tracks keep their pod. New ones would go to either."""

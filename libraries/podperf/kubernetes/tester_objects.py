@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Address
+from itertools import islice
 from typing import Any
 
 from podperf.frames import AddressFamily
@@ -21,7 +22,6 @@ OF_PAIR = {"cpu": "10m", "memory": "16Mi"}  # what each pod of many pairs asks f
 
 ADDED = "podperf/added"  # a label of the policies that a change under load adds; its value is the run
 ADDED_POLICIES = 100
-LAST_ADDED = DISCARDED + 2  # a UDP port that only the last one of them admits
 
 Owners = Sequence[Mapping[str, Any]]
 # Finds the node's end of a pod's veth: its index is $1, and that of the pod's end is $2. GRO gives a veth its NAPI
@@ -122,30 +122,17 @@ def node_reader(number: int, run: str, owners: Owners, wishes: PodWishes, node: 
 def policies(number: int, run: str, owners: Owners) -> Iterator[dict[str, Any]]:
     """`number` NetworkPolicies for the tester's pods. The last one admits test frames. Each other one admits the same
     frames from an address of its own that nobody has, so the cluster can answer no two of them by one rule."""
-    yield from _of_nobody(1, number, run, owners)
-    if number:
-        yield _of_the_run("admitting", run, owners, DISCARDED)
-
-
-def _of_nobody(first: int, end: int, run: str, owners: Owners) -> Iterator[dict[str, Any]]:
-    for each in range(first, end):
+    for each in range(1, number):
         nobody = {"ipBlock": {"cidr": f"{NOBODY + each}/32"}}
         yield manifests.network_policy(f"other-{each}-{run}", run, owners, nobody, DISCARDED)
-
-
-def _of_the_run(name: str, run: str, owners: Owners, port: int) -> dict[str, Any]:
-    source = {"podSelector": {"matchLabels": {manifests.RUN: run}}}
-    return manifests.network_policy(f"{name}-{run}", run, owners, source, port)
+    if number:
+        pods_of_the_run = {"podSelector": {"matchLabels": {manifests.RUN: run}}}
+        yield manifests.network_policy(f"admitting-{run}", run, owners, pods_of_the_run, DISCARDED)
 
 
 def added_policies(before: int, run: str, owners: Owners) -> Iterator[dict[str, Any]]:
-    """ADDED_POLICIES more of the policies that admit nobody's frames, beside those of `policies`, with a label.
-
-    The last one admits frames to LAST_ADDED. It is made last, and deleted last, because the API server deletes in the
-    order of names. So frames to this port show whether the cluster has carried out all that went before.
-    """
-    nobody = _of_nobody(before, before + ADDED_POLICIES - 1, run, owners)
-    for each in (*nobody, _of_the_run("other-last", run, owners, LAST_ADDED)):
+    """ADDED_POLICIES more of the policies that admit nobody's frames, beside those of `policies`, with a label."""
+    for each in islice(policies(before + ADDED_POLICIES, run, owners), before - 1, before + ADDED_POLICIES - 1):
         each["metadata"]["labels"][ADDED] = run
         yield each
 
